@@ -129,7 +129,20 @@ def resolve(
         from jaxprof.remote.url import is_url
 
         if is_url(word):
-            return _at_url(word, note, runs=runs)
+            # A copy is made of what lies at a URL, and what was fetched is never code.
+            from jaxprof.remote.url import path_here
+
+            if note is None:
+                path_here(word, "`jaxprof open URL` and the other commands fetch it.")
+            named = _RUN_OF_URL.fullmatch(word) if runs else None
+            url, run = (named[1], named[2]) if named else (word, "")
+            path = _fetched(url, note or (lambda text: None))
+            if path.suffix == ".py":
+                raise UsageError(
+                    f"{url} is a program, and what comes from a URL is not run",
+                    "Download it, read it, and give the file.",
+                )
+            return Target(str(path), kind_of(path), path, run)
     path = with_home(word)
     if os.path.exists(path):  # False for what cannot be a path, where `Path.exists` may raise
         if not word.endswith(".py") or path.is_dir():
@@ -170,22 +183,6 @@ def _kept(word: str, *, jobs: bool, runs: bool, is_revision: Callable[[str], boo
         return None
     found = resolve(name)
     return replace(found, run=run) if found.path is not None else None
-
-
-def _at_url(word: str, note: Callable[[str], None] | None, *, runs: bool) -> Target:
-    """Return what lies at a URL, of which a copy is made. What was fetched is never code."""
-    from jaxprof.remote.url import path_here
-
-    if note is None:
-        path_here(word, "`jaxprof open URL` and the other commands fetch it.")
-    named = _RUN_OF_URL.fullmatch(word) if runs else None
-    url, run = (named[1], named[2]) if named else (word, "")
-    path = _fetched(url, note or (lambda text: None))
-    if path.suffix == ".py":
-        raise UsageError(
-            f"{url} is a program, and what comes from a URL is not run", "Download it, read it, and give the file."
-        )
-    return Target(str(path), kind_of(path), path, run)
 
 
 def _fetched(url: str, note: Callable[[str], None]) -> Path:

@@ -91,7 +91,8 @@ def text_difference(before: Module, after: Module) -> TextDifference:
                 reordered.append((second.name, *parted))
         for left, right in alike:
             settings += _setting_differences(left, right)
-            if _code_differs(left, right):
+            ours, theirs = left.attributes.get("backend_config", ""), right.attributes.get("backend_config", "")
+            if ours != theirs and split_code(ours)[1] != split_code(theirs)[1]:
                 code.append(right.name)
     header = tuple(_header(before, after))
     return TextDifference(header, tuple(changed), tuple(settings), tuple(code), tuple(reordered))
@@ -146,11 +147,6 @@ def _leaves(config: str) -> dict[str, str]:
         else:
             leaves[name] = value if isinstance(value, str) else repr(value)
     return leaves
-
-
-def _code_differs(before: Instruction, after: Instruction) -> bool:
-    ours, theirs = before.attributes.get("backend_config", ""), after.attributes.get("backend_config", "")
-    return ours != theirs and split_code(ours)[1] != split_code(theirs)[1]
 
 
 def _header(before: Module, after: Module) -> Iterator[SettingDifference]:

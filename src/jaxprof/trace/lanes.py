@@ -325,7 +325,9 @@ def lanes_of(space: Space, advance: Callable[[float], None] = lambda share: None
         trace.problems += [f"{plane.name}: a line cannot be read: {problem}" for problem in damaged]
         count(plane)
     stamps = [line.timestamp_ns for of_plane in lines.values() for line in of_plane if line.has_events]
-    trace.origin_ns = _origin(stamps)
+    # A clock that is days away from the others is damage.
+    middle = sorted(stamps)[len(stamps) // 2] if stamps else 0
+    trace.origin_ns = min((stamp for stamp in stamps if abs(stamp - middle) < LONGEST_PS // 1000), default=0)
     ops: OpNumbers = {}
     for plane in space.planes:
         device = _DEVICE.match(plane.name)
@@ -351,12 +353,6 @@ def lanes_of(space: Space, advance: Callable[[float], None] = lambda share: None
 
 def _is_host(plane: Plane) -> bool:
     return plane.name.startswith("/host:") and plane.name != _METADATA_PLANE
-
-
-def _origin(stamps: list[int]) -> int:
-    """Return the earliest of the lines' clocks, ignoring one that is days away from the others, which is damage."""
-    middle = sorted(stamps)[len(stamps) // 2] if stamps else 0
-    return min((stamp for stamp in stamps if abs(stamp - middle) < LONGEST_PS // 1000), default=0)
 
 
 def _count(trace: Trace, line: PlaneLine) -> None:

@@ -230,10 +230,6 @@ def trip_count(loop: Instruction) -> int | None:
         number = whole_number(str(stated.get("n", "")))
         if number is not None:
             return number
-    return _from_condition(loop)
-
-
-def _from_condition(loop: Instruction) -> int | None:
     state = loop.operand(0)
     roots = [computation.root for computation in loop.called_computations()]
     body, condition = roots if len(roots) == 2 else (None, None)

@@ -55,7 +55,8 @@ def _text_of(data: bytes) -> str:
             raise HloError(f"this is {what}, not HLO", "Give HLO text or an HLO proto.")
     if data.startswith(_UTF_16):
         return data.decode("utf-16", "replace")
-    if controls := _control_characters(data):
+    # Of the bytes that cannot occur in text a proto always has some, and a damaged text has few.
+    if controls := sum(octet < 9 or 13 < octet < 27 or 27 < octet < 32 for octet in data[:4096]):
         try:
             return proto.text(data)
         except proto.BeyondLimitError:
@@ -83,11 +84,6 @@ def holds_hlo(path: str | os.PathLike[str]) -> bool:
     if head.startswith(_UTF_16):
         head = head.decode("utf-16", "replace").encode()
     return begins_like_hlo(head)
-
-
-def _control_characters(data: bytes) -> int:
-    """Return how many of the first bytes cannot occur in text. A proto always has some; a damaged text has few."""
-    return sum(octet < 9 or 13 < octet < 27 or 27 < octet < 32 for octet in data[:4096])
 
 
 def _decompressed(data: bytes) -> bytes:

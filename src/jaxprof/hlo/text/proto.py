@@ -249,7 +249,12 @@ def attributes(instruction: Message) -> Iterator[str]:
     for number, write in _MESSAGES.items():
         if number in instruction:
             yield from write(instruction.message(number))
-    yield from _slices(instruction)
+    parts = []
+    for dimension in instruction.messages(17):
+        stride = f":{dimension.number(3)}" if dimension.number(3) > 1 else ""
+        parts.append(f"[{dimension.number(1)}:{dimension.number(2)}{stride}]")
+    if parts:
+        yield f"slice={{{', '.join(parts)}}}"
     yield from _collective(instruction)
     if opcode == "custom-call":
         yield from _custom_call(instruction)
@@ -259,7 +264,12 @@ def attributes(instruction: Message) -> Iterator[str]:
         yield f"async_execution_thread={quoted(thread)}"
     if pairs := [(entry.text(1), entry.text(2)) for entry in instruction.message(68).messages(1)]:
         yield f"frontend_attributes={{{','.join(f'{key}={frontend(value)}' for key, value in sorted(pairs))}}}"
-    yield from _statistics(instruction.message(82))
+    proto = instruction.message(82)
+    values = "".join(
+        f",{statistic.text(1)}={next(iter(statistic.fixed(2, 'd')), 0.0):g}" for statistic in proto.messages(2)
+    )
+    if values:
+        yield f"statistics={{visualizing_index={proto.number(1)}{values}}}"
 
 
 def frontend(value: str) -> str:
@@ -416,15 +426,6 @@ _MESSAGES: dict[int, _Writer] = {
 }  # fmt: skip
 
 
-def _slices(instruction: Message) -> Iterator[str]:
-    parts = []
-    for dimension in instruction.messages(17):
-        stride = f":{dimension.number(3)}" if dimension.number(3) > 1 else ""
-        parts.append(f"[{dimension.number(1)}:{dimension.number(2)}{stride}]")
-    if parts:
-        yield f"slice={{{', '.join(parts)}}}"
-
-
 def _collective(instruction: Message) -> Iterator[str]:
     if channel := instruction.number(26):
         yield f"channel_id={channel}"
@@ -455,14 +456,6 @@ def _custom_call(instruction: Message) -> Iterator[str]:
             for alias in instruction.messages(74)
         )
         yield f"output_to_operand_aliasing={{{', '.join(pairs)}}}"
-
-
-def _statistics(proto: Message) -> Iterator[str]:
-    values = "".join(
-        f",{statistic.text(1)}={next(iter(statistic.fixed(2, 'd')), 0.0):g}" for statistic in proto.messages(2)
-    )
-    if values:
-        yield f"statistics={{visualizing_index={proto.number(1)}{values}}}"
 
 
 _CALLING = {

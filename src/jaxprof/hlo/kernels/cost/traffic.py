@@ -76,7 +76,7 @@ class TrafficModel:
         root = computation.root
         if root is None:
             return (), 0, 0
-        outputs = _outputs(root)
+        outputs = list(root.operand_instructions()) if root.opcode == "tuple" else [root]
         used: dict[str, float] = {output.name: 1.0 for output in outputs}
         used[root.name] = 1.0
         in_place = {output.name for output in map(_through_bitcasts, outputs) if updates_in_place(output)}
@@ -134,11 +134,6 @@ class TrafficModel:
         if opcode == "custom-call":
             return sum(self._size(leaf) for leaf in _results(instruction))
         return self._size(shape)
-
-
-def _outputs(root: Instruction) -> list[Instruction]:
-    """Return what a computation writes: its root, or the members of the tuple that its root makes."""
-    return list(root.operand_instructions()) if root.opcode == "tuple" else [root]
 
 
 def _through_bitcasts(instruction: Instruction) -> Instruction:
