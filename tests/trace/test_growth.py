@@ -9,9 +9,10 @@ from xplane_wire import Line, Plane, nested, number, space_bytes, varint
 
 from jaxprof import events as e
 from jaxprof.base.files import LineBuffer
+from jaxprof.hlo import files
 from jaxprof.hlo.kernels.barriers import barriers
 from jaxprof.hlo.kernels.kernels import kernels
-from jaxprof.hlo.text import files, parse
+from jaxprof.hlo.text import parse
 from jaxprof.session import Session
 from jaxprof.session.log import load, reader
 from jaxprof.session.log.codec import encode_header, encode_line

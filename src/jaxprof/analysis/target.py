@@ -191,20 +191,20 @@ def _fetched(url: str, note: Callable[[str], None]) -> Path:
         return _fetched_paths[url]
     from jaxprof.base.operating_system import unwound_by_signals
     from jaxprof.remote.mirror import Mirror, forget_old
-    from jaxprof.remote.url import RemotePlace
+    from jaxprof.remote.url import RemoteUrl
 
     forget_old(time.time())
-    place = RemotePlace(url)
+    remote = RemoteUrl(url)
     due = time.monotonic() + _PATIENCE_SECONDS
 
     def progress(done: int, count: int) -> None:
         nonlocal due
         if time.monotonic() >= due and done < count:
             due = time.monotonic() + 5 * _PATIENCE_SECONDS
-            note(f"fetching {place.shown}: {done} of {count} files")
+            note(f"fetching {remote.shown}: {done} of {count} files")
 
     with unwound_by_signals():
-        mirror = Mirror(place)
+        mirror = Mirror(remote)
         if words := mirror.refresh(progress):
             note(f"note: {words}")
     return _fetched_paths.setdefault(url, mirror.path)

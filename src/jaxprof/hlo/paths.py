@@ -14,9 +14,9 @@ from weakref import ref
 
 from jaxprof.base.errors import FileRefusedError, HloError, missing_file, system_words
 from jaxprof.base.files import open_regular
-from jaxprof.hlo.dumped import reasons_beside
+from jaxprof.hlo import files
+from jaxprof.hlo.files import reasons_beside
 from jaxprof.hlo.stages import ModuleStages, modules
-from jaxprof.hlo.text import files
 from jaxprof.hlo.text.model import Module
 
 _FORMS = (".hlo.txt", ".txt", ".hlo", ".hlo.pb", ".pb")

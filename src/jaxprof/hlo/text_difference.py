@@ -204,6 +204,8 @@ def _partners(
         if one is not None and other is not None
     }
     matched = {one.name for one, _ in partners.values()}
+    # A value is everything that an instruction depends on, so one change makes all that follows unlike. What is left
+    # is matched in the order of the program, by its own work and by partners of its operands that were found before.
     left = {instruction.name: instruction for instruction in before if instruction.name not in matched}
     exact: dict[Hashable, list[Instruction]] = defaultdict(list)
     loose: dict[Hashable, list[Instruction]] = defaultdict(list)
@@ -229,6 +231,7 @@ def _partners(
             alike = [best] if best is not None else []
         if alike:
             partners[instruction.name] = left.pop(alike[0].name), status
+    # Which operands are gone is known only now, and a line that differs in nothing but a gone operand is the same.
     return {
         name: (
             partner,

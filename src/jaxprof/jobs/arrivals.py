@@ -322,6 +322,8 @@ def align(first: Seconds, other: Seconds, *, same_clock: bool) -> tuple[int, flo
     import numpy as np
 
     allowed = _MOST_SAME_HOST_DIFFERENCE if same_clock else _MOST_CLOCK_DIFFERENCE
+    # Captures do not begin and end together: each may lack events of the other at its ends. A fit needs two thirds of
+    # the shorter one, because a few differences agree by chance.
     common = 2 * min(len(first), len(other)) // 3
     fits: list[tuple[float, int, float, float]] = []
     for shift in range(common - len(first), len(other) - common + 1):
@@ -332,6 +334,7 @@ def align(first: Seconds, other: Seconds, *, same_clock: bool) -> tuple[int, flo
             residue = float(np.median(np.abs(differences - offset)))
             fits.append((float(np.median(np.abs(differences))) if same_clock else residue, shift, offset, residue))
     fits.sort()
+    # Steps of one length fit at every shift. On two clocks a single fit has no other to be better than.
     if len(fits) < (1 if same_clock else 2) or (
         len(fits) > 1 and fits[1][0] < _LEAST_DISTINCTION * max(_RESOLUTION, fits[0][0])
     ):

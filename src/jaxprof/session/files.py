@@ -103,8 +103,8 @@ def is_fetched(path: Path) -> bool:
 
 def note_of_copy(path: Path) -> Path | None:
     """Return the file with the URL of which `path` is a copy, written at each look at the URL; None if it is none."""
-    place = Path(os.path.realpath(path))
-    notes = (parent / FETCHED_FROM for parent in (place, *place.parents) if parent.parent.name == FETCHED)
+    resolved = Path(os.path.realpath(path))
+    notes = (parent / FETCHED_FROM for parent in (resolved, *resolved.parents) if parent.parent.name == FETCHED)
     return next((note for note in notes if note.is_file()), None)
 
 

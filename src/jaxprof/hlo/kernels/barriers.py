@@ -1,6 +1,6 @@
 """Explain why two kernels are not one: for each array that goes through memory between them, the reason and its cost.
 
-If XLA's own reason is kept with the text (`hlo.dumped`: GPU modules compiled here, and dumps that have it),
+If XLA's own reason is kept with the text (`hlo.files`: GPU modules compiled here, and dumps that have it),
 that is the reason, in XLA's words. Otherwise HLO only shows what lies between the kernels; the reasons derived from it
 are tried in a fixed order, beginning with those that no edit of the program removes. If none applies, the reason is
 `not-told`; this module does not guess.
@@ -19,7 +19,7 @@ from operator import attrgetter
 
 from jaxprof.base.values import frozen
 from jaxprof.hlo import not_collecting
-from jaxprof.hlo.dumped import stated
+from jaxprof.hlo.files import stated
 from jaxprof.hlo.kernels.cost.linear import is_spread_reduction
 from jaxprof.hlo.kernels.dataflow import MOST_STEPS, Value, made_through, resolved, same_elements, sources, upstream
 from jaxprof.hlo.kernels.flow import Array, Flow, Passage

@@ -196,7 +196,7 @@ def kept_bytes(*paths: Path) -> int:
     """Return the bytes that sessions and jobs take on disk, roll-ups included; what was deleted counts as 0."""
     total = 0
     for path in paths:
-        inside = [Path(place, name) for place, _, names in os.walk(path) for name in names]  # none in a file
+        inside = [Path(folder, name) for folder, _, names in os.walk(path) for name in names]  # none in a file
         for file in inside or [path]:
             with suppress(OSError):
                 total += file.lstat().st_size
@@ -285,13 +285,13 @@ class Library:
     def job_folders(self) -> list[Path]:
         """Return the folders of jobs, the newest first: those in this folder, and those in the current folder, where
         `jaxprof script -n` puts them."""
-        places = [self.folder]
+        folders = [self.folder]
         with contextlib.suppress(OSError):  # the current folder was deleted
-            places += [Path.cwd()] if self._is_default else []
+            folders += [Path.cwd()] if self._is_default else []
         named: list[Path] = []
-        for place in dict.fromkeys(path.absolute() for path in places):
+        for folder in dict.fromkeys(path.absolute() for path in folders):
             with contextlib.suppress(OSError):
-                named += place.glob(f"*{JOB_EXTENSION}")
+                named += folder.glob(f"*{JOB_EXTENSION}")
         return _newest_first(named)
 
     def listed(self, limit: int | None = None) -> Iterator[Entry]:

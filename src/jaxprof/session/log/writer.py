@@ -269,19 +269,19 @@ class LogWriter:
                 self.changed = f"{self.path} was renamed while it was written" + (self.changed and f"; {self.changed}")
                 self.path = moved
             return
-        place_before = self.path
-        stem = place_before.name.removesuffix(EXTENSION)
-        others = (place_before.with_name(f"{stem}-{number}{EXTENSION}") for number in count(2))
-        for place in (place_before, next(other for other in others if not other.exists())):
+        path_before = self.path
+        stem = path_before.name.removesuffix(EXTENSION)
+        others = (path_before.with_name(f"{stem}-{number}{EXTENSION}") for number in count(2))
+        for path in (path_before, next(other for other in others if not other.exists())):
             try:
-                self.move_to(place)
+                self.move_to(path)
             except StorageError as error:
                 failure = error
             else:
-                self.changed = self._account(place_before, what)
-                self.is_displaced = place != place_before
+                self.changed = self._account(path_before, what)
+                self.is_displaced = path != path_before
                 return
-        self.failure = StorageError(f"{place_before} {what} while it was written. {failure.what}", failure.hint)
+        self.failure = StorageError(f"{path_before} {what} while it was written. {failure.what}", failure.hint)
 
     def _size(self) -> int:
         """Return the size of the file; -1 if it cannot be read, as of one that was deleted on a network file system."""
@@ -339,12 +339,12 @@ class LogWriter:
     def _renamed_to(self) -> Path | None:
         """Return where the whole file is now, if only its name in its folder changed (visible on Linux only)."""
         try:
-            place = Path(os.readlink(f"/proc/self/fd/{self._file}"))
+            linked = Path(os.readlink(f"/proc/self/fd/{self._file}"))
         except OSError:
             return None
         assert self.path is not None
-        is_beside = place.suffix == EXTENSION and place.parent == self.path.parent.resolve()
-        return place if is_beside and not self.path.exists() and not self._what_happened(place) else None
+        is_beside = linked.suffix == EXTENSION and linked.parent == self.path.parent.resolve()
+        return linked if is_beside and not self.path.exists() and not self._what_happened(linked) else None
 
     def _open(self, path: Path, replace_existing: bool) -> None:
         """Open and lock the file. Raises StorageError if it exists or is written by another; else sets `failure`."""
