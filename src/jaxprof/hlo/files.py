@@ -65,7 +65,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 def _text_of(data: bytes) -> str:
     if data.startswith(_GZIP):
-        data = _decompressed(data)
+        data = _decompress(data)
     if not data:
         raise HloError("the file is empty")
     for magic, what in _MAGIC:
@@ -104,7 +104,7 @@ def holds_hlo(path: str | os.PathLike[str]) -> bool:
     return begins_like_hlo(head)
 
 
-def _decompressed(data: bytes) -> bytes:
+def _decompress(data: bytes) -> bytes:
     try:
         return b"".join(unpacked(data, "the gzip archive"))
     except zlib.error as error:

@@ -49,7 +49,7 @@ def _function_not_called(values: Mapping[str, str]) -> tuple[str, str]:
     return message, "Compiled functions include: {functions}." if values["functions"] else "Nothing was compiled."
 
 
-def _compiled_again(values: Mapping[str, str]) -> tuple[str, str]:
+def _recompile_text(values: Mapping[str, str]) -> tuple[str, str]:
     count = counted(int(values["count"]), "unexpected compilation") if values["count"].isdecimal() else "compilations"
     advice = "Look for a new shape or dtype, a Python value that changes, or a function made anew at each call."
     return count + "{because}: {functions}", advice
@@ -123,7 +123,7 @@ _TEXTS: dict[str, tuple[str, str] | Callable[[Mapping[str, str]], tuple[str, str
         "{wide} inputs become {narrow} in JAX, but NumPy computes in {wide}: they do not do the same work",
         "Give {narrow} inputs to both, or set JAX_ENABLE_X64=1.",
     ),
-    "compiled_again": _compiled_again,
+    "compiled_again": _recompile_text,
     "zero_copy": _zero_copy,
     "compile_cached": (
         "the program came{because}: the time shown is not a compile time",
@@ -339,7 +339,7 @@ def _planned(session: Session, event: e.RunPlanned) -> None:
         run.plan = event.spec
 
 
-def _warned(session: Session, event: e.WarningRaised) -> None:
+def _add_warning(session: Session, event: e.WarningRaised) -> None:
     event = with_text(event)
     if event.run:
         session._run(event).warnings.append(event)
@@ -406,7 +406,7 @@ def _finished(session: Session, event: e.RunFinished) -> None:
     run.status, run.current_phase, run.ended_seconds = event.status, "", event.monotonic_seconds
 
 
-def _run_closed(session: Session, event: e.RunClosed) -> None:
+def _close_run(session: Session, event: e.RunClosed) -> None:
     run = session._run(event)
     run.closed = event
     run.status, run.current_phase = event.status, ""
@@ -414,7 +414,7 @@ def _run_closed(session: Session, event: e.RunClosed) -> None:
         run.ended_seconds = event.monotonic_seconds
 
 
-def _identified(session: Session, event: e.ProcessIdentified) -> None:
+def _identify_process(session: Session, event: e.ProcessIdentified) -> None:
     if 0 <= event.index < event.count:
         session.process_index, session.process_count = event.index, event.count
 
@@ -465,9 +465,9 @@ _BY_KEY: dict[type[e.Event], tuple[str, str]] = {
 """Events of which a run keeps the last one of each kind, with the attribute and the field that is the key."""
 _STEPS: dict[type[e.Event], Callable[[Session, Any], None]] = {
     e.RunPlanned: _planned,
-    e.WarningRaised: _warned,
+    e.WarningRaised: _add_warning,
     e.WorkerStarted: _worker_started,
-    e.ProcessIdentified: _identified,
+    e.ProcessIdentified: _identify_process,
     e.PhaseStarted: _phase_started,
     e.PhaseEnded: _phase_ended,
     e.SamplesTaken: _samples,
@@ -475,7 +475,7 @@ _STEPS: dict[type[e.Event], Callable[[Session, Any], None]] = {
     e.DeviceReading: _reading,
     e.SourcesRead: _sources,
     e.RunFinished: _finished,
-    e.RunClosed: _run_closed,
+    e.RunClosed: _close_run,
     e.TextChunk: lambda session, event: session.texts.add(event),
     e.SessionClosed: lambda session, event: setattr(session, "closed", event),
     **dict.fromkeys(PROGRAM_EVENTS, _program),

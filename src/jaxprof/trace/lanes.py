@@ -334,10 +334,10 @@ def lanes_of(space: Space, advance: Callable[[float], None] = lambda share: None
         if device is not None:
             _device_lanes(plane, lines[id(plane)], device, trace, ops)
         elif plane.name == _METADATA_PLANE:
-            with _guarded(trace, plane.name):
+            with _note_damage(trace, plane.name):
                 _programs(plane, trace)
         elif plane.name == _TASK_PLANE:
-            with _guarded(trace, plane.name):
+            with _note_damage(trace, plane.name):
                 _recording(plane, trace)
         if not _is_host(plane):
             count(plane)
@@ -363,7 +363,7 @@ def _count(trace: Trace, line: PlaneLine) -> None:
 
 
 @contextmanager
-def _guarded(trace: Trace, where: str) -> Iterator[None]:
+def _note_damage(trace: Trace, where: str) -> Iterator[None]:
     """Record as a problem where damage stopped the reading inside."""
     try:
         yield
@@ -378,7 +378,7 @@ def _device_lanes(plane: Plane, lines: list[PlaneLine], device: re.Match[str], t
     label = f"{platform}:{device['number']}"
     trace.devices[label] = {name: value for name, value in plane.stats.items() if not isinstance(value, bytes)}
     modules: dict[int, str] = {}
-    with _guarded(trace, plane.name):
+    with _note_damage(trace, plane.name):
         _module_names(plane, lines, modules)
     read_lanes: list[Lane] = []
     without_clock: list[Lane] = []
@@ -421,7 +421,7 @@ def _read_each(lines: list[PlaneLine], read: Callable[[PlaneLine], object], trac
     """Read the lines that have events; the damage of one is reported, and the others are read."""
     for line in lines:
         if line.has_events:
-            with _guarded(trace, f"{plane.name} {line.name}"):
+            with _note_damage(trace, f"{plane.name} {line.name}"):
                 read(line)
 
 
@@ -434,13 +434,13 @@ def _host_lanes(plane: Plane, lines: list[PlaneLine], trace: Trace, ops: OpNumbe
             _count(trace, line)
             return
         rows = line.rows_with("hlo_op", "correlation_id", "step_num", "memcpy_details")
-        lane, own = _marked(line, rows, trace, ops, on_device=on_device)
+        lane, own = _op_lane(line, rows, trace, ops, on_device=on_device)
 
         def rest() -> list[Lane]:
             lanes: list[Lane] = []
-            with _guarded(trace, f"{plane.name} {line.name}"):
+            with _note_damage(trace, f"{plane.name} {line.name}"):
                 lanes = _whole_thread(trace, line, lane, rows, own)
-            with _guarded(trace, f"{plane.name} {line.name}"):
+            with _note_damage(trace, f"{plane.name} {line.name}"):
                 _read_allocated_bytes(trace, line)
             return lanes
 
@@ -491,7 +491,7 @@ def _spread(column: Ints | None, rows: Ints, count: int) -> Ints | None:
     return spread
 
 
-def _marked(line: PlaneLine, rows: Ints, trace: Trace, ops: OpNumbers, *, on_device: bool) -> tuple[Lane, Flags]:
+def _op_lane(line: PlaneLine, rows: Ints, trace: Trace, ops: OpNumbers, *, on_device: bool) -> tuple[Lane, Flags]:
     """Return the lane of some events of a thread with their ops, steps and launches, and which of them are a CPU's own
     ops.
 

@@ -93,7 +93,7 @@ def idle_causes(trace: Trace, device: str, starts: Ints, ends: Ints, active: Cov
     if not lanes or clock_fault(trace):
         return []
     seconds: dict[str, int] = {}
-    launched = idle & _launched(trace, device, active)
+    launched = idle & _launch_coverage(trace, device, active)
     seconds["launch"] = launched.total
     left = idle - launched
     for cause, pattern in _NAMES:
@@ -117,7 +117,7 @@ def _calling(trace: Trace) -> list[Lane]:
     return [lane for lane in lanes if any(map(_LAUNCH.match, lane.names))] or lanes
 
 
-def _launched(trace: Trace, device: str, active: Coverage) -> Coverage:
+def _launch_coverage(trace: Trace, device: str, active: Coverage) -> Coverage:
     """Return the time from the launch of each kernel that ends a pause to the kernel, if both are recorded."""
     ids, moments, _ = launches_on(trace)
     starts: list[Ints] = []

@@ -293,7 +293,7 @@ _DEVICE_KINDS = ("modules", "steps", "stream", "ops", "thread", "async")
 
 def timeline_text(trace: Trace, limit: int = INTERVALS_KEPT) -> str:
     """Return the timeline of all lanes; if intervals must be left out, device lanes go before the host's."""
-    kept = _kept(trace.lanes, limit)
+    kept = _select_intervals(trace.lanes, limit)
     total = sum(len(lane) for lane in trace.lanes)
     stays = sum(len(rows) for rows in kept)
     span = trace.span_ps or (0, 1)
@@ -314,7 +314,7 @@ def timeline_text(trace: Trace, limit: int = INTERVALS_KEPT) -> str:
     return json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
 
 
-def _kept(lanes: list[Lane], limit: int) -> list[Ints]:
+def _select_intervals(lanes: list[Lane], limit: int) -> list[Ints]:
     """Return the kept intervals of each lane, in order of start."""
     total = sum(len(lane) for lane in lanes)
     if total <= limit:

@@ -188,12 +188,12 @@ def judged(label: str, difference: RunDifference, limits: Iterable[GateLimit]) -
         if limit.is_time:
             continue
         figure = difference.facts.get(limit.fact) or FigureDifference(limit.fact, None, None)
-        state, reason = _judged_fact(figure, difference, limit)
+        state, reason = _judge_fact(figure, difference, limit)
         rows.append(GateRow(label, limit, state, figure, reason))
     return tuple(rows)
 
 
-def _judged_fact(figure: FigureDifference, difference: RunDifference, limit: GateLimit) -> tuple[LimitState, str]:
+def _judge_fact(figure: FigureDifference, difference: RunDifference, limit: GateLimit) -> tuple[LimitState, str]:
     """Return whether a fact is within its limit, and the reason if the numbers do not show it."""
     before, after = figure.before, figure.after
     if difference.unlike:
@@ -231,11 +231,11 @@ def judged_times(label: str, compared: AbResult, limits: Iterable[GateLimit]) ->
         if limit.fact != "run" and times.launches == 1:
             once = "it happens once in a process, and there was one launch: --launches 5 has five"
             times = replace(times, refusal=once)
-        rows.append(_judged_time(label, limit, phase, times))
+        rows.append(_judge_time(label, limit, phase, times))
     return tuple(rows)
 
 
-def _judged_time(label: str, limit: GateLimit, phase: PhaseDifference, times: TimeComparison) -> GateRow:
+def _judge_time(label: str, limit: GateLimit, phase: PhaseDifference, times: TimeComparison) -> GateRow:
     state, reason = times.within(limit.growth)
     more = times.launches_until(lambda more: more.within(limit.growth)[0] != "undecided") if reason else None
     return GateRow(label, limit, state, phase, reason, times, more)

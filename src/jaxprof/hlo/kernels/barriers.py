@@ -136,13 +136,13 @@ def _barriers(flow: Flow, words: Mapping[str, str]) -> Iterator[Barrier]:
                     is_output,
                 )  # fmt: skip
                 if form not in reasons:
-                    reasons[form] = next((code for code, applies in _tried(passage, flow) if applies), "not-told")
+                    reasons[form] = next((code for code, applies in _reasons(passage, flow) if applies), "not-told")
                 reason = reasons[form]
             saved = sizes.setdefault(saved, saved)
             yield Barrier(producer.name, consumer.name, reason, saved, shape, consumer.computation, quote)
 
 
-def _tried(passage: Passage, flow: Flow) -> Iterator[tuple[str, bool]]:
+def _reasons(passage: Passage, flow: Flow) -> Iterator[tuple[str, bool]]:
     """Yield each reason and whether it applies. Nothing is computed for the reasons after the first that does."""
     both = passage.producer, passage.consumer
     kinds = {kernel.kind for kernel in both}

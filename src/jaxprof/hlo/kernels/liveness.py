@@ -79,7 +79,7 @@ class Scope:
         self._passed: list[tuple[Scope, int, BufferSlot, BufferSlot]] = []
         """Callee and position of each call, with the slot of a parameter and that of its operand."""
         for position, instruction in enumerate(self.instructions):
-            self._contents[instruction.name] = self._made_by(instruction, position)
+            self._contents[instruction.name] = self._slots_of_result(instruction, position)
             if instruction.opcode not in NAMING | {"tuple", "get-tuple-element"}:
                 for operand in instruction.operands:
                     for slot in _slots(self._contents.get(operand, [])):
@@ -103,7 +103,7 @@ class Scope:
         self.peak_at = max(range(len(self.alive)), key=self.alive.__getitem__, default=0)
         self.peak_bytes = self.alive[self.peak_at] if self.alive else 0
 
-    def _made_by(self, instruction: Instruction, position: int) -> Held:
+    def _slots_of_result(self, instruction: Instruction, position: int) -> Held:
         """Return the slots of an instruction's value: those of other values, or new ones."""
         opcode, given = instruction.opcode, [self._contents.get(name, []) for name in instruction.operands]
         if opcode == "tuple":

@@ -51,10 +51,10 @@ def quoted(text: str) -> str:
     """Return `text` quoted as in HLO text, with C escapes for everything that is not printable ASCII."""
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text and "'" not in text:
         return f'"{text}"'
-    return '"' + "".join(map(_escaped, text.encode("utf-8", "replace"))) + '"'
+    return '"' + "".join(map(_escape, text.encode("utf-8", "replace"))) + '"'
 
 
-def _escaped(octet: int) -> str:
+def _escape(octet: int) -> str:
     letter = {9: "\\t", 10: "\\n", 13: "\\r", 34: '\\"', 39: "\\'", 92: "\\\\"}.get(octet)
     return letter or (chr(octet) if 32 <= octet < 127 else f"\\{octet:03o}")
 
@@ -542,7 +542,7 @@ class _ModuleWriter:
         if length > self._left:
             raise BeyondLimitError(f"the protobuf has {UNPACKED.words} as text", UNPACKED.hint)
 
-    def _listed(self, names: list[str]) -> str:
+    def _name_list(self, names: list[str]) -> str:
         self._check(sum(map(len, names)))
         return ", ".join(f"%{name}" for name in names)
 
@@ -603,7 +603,7 @@ class _ModuleWriter:
         elif opcode == "constant":
             inside = literal_text(instruction.message(8))
         else:
-            inside = self._listed([_name(number, names) for number in instruction.numbers(36)])
+            inside = self._name_list([_name(number, names) for number in instruction.numbers(36)])
         selector = instruction.numbers(36)[:1] if opcode == "conditional" else []
         by_predicate = bool(selector) and selector[0] & OWN_ID in predicates
         parts = [
@@ -612,7 +612,7 @@ class _ModuleWriter:
             *self._called(opcode, instruction.numbers(38), by_predicate=by_predicate),
         ]
         if predecessors := instruction.numbers(37):
-            listed = self._listed([_name(predecessor, names) for predecessor in predecessors])
+            listed = self._name_list([_name(predecessor, names) for predecessor in predecessors])
             parts.append(f"control-predecessors={{{listed}}}")
         if metadata := self._metadata(instruction):
             parts.append(f"metadata={{{metadata}}}")

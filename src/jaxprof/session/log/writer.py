@@ -203,7 +203,7 @@ class LogWriter:
                     name: without_secret(name, value) if isinstance(value, str) else value
                     for name, value in event.spec.parameters.items()
                 },
-                arguments=tuple(map(_kept_argument, event.spec.arguments)),
+                arguments=tuple(map(_redact_argument, event.spec.arguments)),
                 argv=tuple(redacted(event.spec.argv)),
             )
         if isinstance(event, WarningRaised):
@@ -261,7 +261,7 @@ class LogWriter:
         """Write the file again if it is not at its path any more."""
         assert self.path is not None
         what = self._what_happened(self.path)
-        moved = self._renamed_to() if what else None
+        moved = self._path_after_rename() if what else None
         if not what or moved is not None:
             if not self._is_intact():
                 self._write_again()
@@ -336,7 +336,7 @@ class LogWriter:
             return f"could not be read ({system_words(error)})"
         return "" if os.path.samestat(there, ours) else "was replaced by another file"
 
-    def _renamed_to(self) -> Path | None:
+    def _path_after_rename(self) -> Path | None:
         """Return where the whole file is now, if only its name in its folder changed (visible on Linux only)."""
         try:
             linked = Path(os.readlink(f"/proc/self/fd/{self._file}"))
@@ -434,7 +434,7 @@ def _parts(file: int, size: int) -> Iterator[bytes]:
         yield part
 
 
-def _kept_argument(spec: str) -> str:
+def _redact_argument(spec: str) -> str:
     """Return an argument that a user wrote, `token='X'`, `{'token': 'X', 'w': f32[8]}`: an array is no secret."""
     return re.sub(_NAMED_VALUE, lambda match: f"{match[1] or ''}{without_secret(match[2] or '', match[3])}", spec)
 
