@@ -131,7 +131,7 @@ class RollUps:
     def _answer(self, table: str, select: str, fetch: Callable[[Any], T]) -> T | None:
         """Return what `fetch` makes of the answer to `select`; None without an answer."""
         files = files_of(self.folder, table)
-        whole = compacted(self.folder, table, files)
+        whole = compact_tables(self.folder, table, files)
         if whole is not None and (answer := self._answer_of([whole], select, fetch)) is not None:
             return answer
         while files:
@@ -280,7 +280,7 @@ TABLES_OF_ALL = ("processes", "overview", "parts")
 _ALL = "all"
 
 
-def compacted(folder: Path, table: str, files: list[Path]) -> Path | None:
+def compact_tables(folder: Path, table: str, files: list[Path]) -> Path | None:
     """Return the one file that holds what these files of a table hold; None if there is none."""
     if table not in TABLES_OF_ALL or len(files) < 2:
         return None
@@ -296,7 +296,7 @@ def compact_all(folder: Path) -> str:
     with opened(folder) as roll_ups:
         for table in TABLES_OF_ALL:
             files = files_of(folder, table)
-            if len(files) < MANY or compacted(folder, table, files) is not None:
+            if len(files) < MANY or compact_tables(folder, table, files) is not None:
                 continue
             try:
                 roll_ups.compact(table, files)

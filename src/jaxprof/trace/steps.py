@@ -32,7 +32,14 @@ from jaxprof.events import IdleCause, StepParts, StepsDevice, StepTimes
 from jaxprof.hlo.kernels.opcodes import COLLECTIVES, PRODUCTS
 from jaxprof.hlo.text.proto import module_message
 from jaxprof.hlo.text.wire import Message
-from jaxprof.trace.executions import Annotations, Executions, Windows, annotated_steps, annotations_in, executions_on
+from jaxprof.trace.executions import (
+    Annotations,
+    Executions,
+    Windows,
+    annotations_in,
+    executions_on,
+    steps_of_annotations,
+)
 from jaxprof.trace.intervals import Coverage, holds_others, joined, places_of
 from jaxprof.trace.launch import clock_fault, copies_of, launches_on
 from jaxprof.trace.model import ABSENT, NO_OP, PS, Flags, Ints, Lane, ProgramProto, Trace, program_proto, span_of
@@ -311,7 +318,7 @@ def _windows(trace: Trace, device: str, executions: list[Executions], annotation
             order = np.argsort(lane.starts, kind="stable")
             names = [f"step {lane.names[number]}" for number in lane.name_of[order].tolist()]
             return "annotation", Windows(lane.starts[order], lane.ends[order], names)
-    annotated = annotated_steps(trace, device, annotations, executions)
+    annotated = steps_of_annotations(trace, device, annotations, executions)
     if annotated is not None:
         return "annotation", annotated
     if executions:

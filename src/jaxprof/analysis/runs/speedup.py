@@ -125,7 +125,7 @@ def compared(session: Session, baseline: Run, run: Run) -> TimeComparison:
     return comparison
 
 
-def compared_once(run_a: Run, run_b: Run, phases: Container[str]) -> dict[str, TimeComparison]:
+def compare_once(run_a: Run, run_b: Run, phases: Container[str]) -> dict[str, TimeComparison]:
     """Compare phases that are not measured in turns, for two runs of one group.
 
     These are phases that happen once per process, over the launches that both runs have, and the transfers, which the
@@ -170,7 +170,7 @@ def side_versus(session: Session, before: Run, after: Run) -> AbVersus | None:
 
 def ab_versus(session: Session, baseline: Run, run: Run) -> AbVersus:
     """Return a side compared with A, `baseline`."""
-    return AbVersus(run, compared(session, baseline, run), compared_once(baseline, run, ("compile",)).get("compile"))
+    return AbVersus(run, compared(session, baseline, run), compare_once(baseline, run, ("compile",)).get("compile"))
 
 
 def _compared(baseline: Run, run: Run) -> TimeComparison:

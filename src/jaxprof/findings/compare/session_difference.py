@@ -19,7 +19,7 @@ from jaxprof.analysis.kernels.measured import measured, stage_times
 from jaxprof.analysis.kernels.memory import KINDS, SCHEDULE, MemoryPicture, memory_of_run
 from jaxprof.analysis.opener import read_module
 from jaxprof.analysis.runs.run_result import RunCost, module_cost, result, run_cost
-from jaxprof.analysis.runs.speedup import AbVersus, compared, compared_once, side_versus
+from jaxprof.analysis.runs.speedup import AbVersus, compare_once, compared, side_versus
 from jaxprof.base.grouping import Pair, paired, pairs
 from jaxprof.base.values import frozen
 from jaxprof.findings.compare import Difference, FigureDifference, environments, exact_facts, figures
@@ -466,7 +466,7 @@ def _phases(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> t
     if not (run_a.plan.side and run_b.plan.side):  # sides differ on purpose, such as in size or precision
         reasons += unlike(run_a, run_b)
     in_one_group = session_a is session_b and (run_a.plan.baseline or run_a.id) == (run_b.plan.baseline or run_b.id)
-    once_times = compared_once(run_a, run_b, {*ours, *theirs}) if in_one_group else {}
+    once_times = compare_once(run_a, run_b, {*ours, *theirs}) if in_one_group else {}
     for phase in dict.fromkeys((*ours, *theirs)):
         before, after = ours.get(phase), theirs.get(phase)
         if before is None and after is None:

@@ -136,7 +136,7 @@ class Execution:
             pending += added
         return [name for name in self.post_order if name in inside]
 
-    def launched_in(self, computation: Computation) -> Iterator[Instruction]:
+    def launches_in(self, computation: Computation) -> Iterator[Instruction]:
         """Yield the instructions of a computation that launch work and run no other computation."""
         calls = {edge.caller.name for edge in self.edges[computation.name]}
         steps = self._steps(computation)

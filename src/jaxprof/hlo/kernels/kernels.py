@@ -296,7 +296,7 @@ def _cost_inside(control: Instruction, costs: CostModel, traffic: TrafficModel) 
     by_computation: dict[str, Cost] = {}
     for name in inside:
         total = NOTHING
-        for instruction in execution.launched_in(module[name]):
+        for instruction in execution.launches_in(module[name]):
             traits = _traits(instruction, costs, traffic)
             total += Cost(
                 traits.flops or 0.0,

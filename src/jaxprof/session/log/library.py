@@ -180,7 +180,7 @@ _END_BYTES = 1 << 16
 """Size of the end of a session that holds the lines that close it."""
 
 
-def changed_seconds(path: Path) -> float:
+def last_write_seconds(path: Path) -> float:
     """Return the Unix time when a session, or one of a job, was last written. Raises OSError without one."""
     moments: list[float] = []
     for file in _files_of(path):
@@ -210,7 +210,7 @@ def is_written(path: Path) -> bool:
 
 def read_job_entry(folder: Path) -> Entry:
     """Read a job as a listing shows it. Raises FileNotFoundError if there is no session in it."""
-    changed = changed_seconds(folder)
+    changed = last_write_seconds(folder)
     processes: list[Entry] = []
     newest = {index: path for index, _, path in attempts_in(_sessions(folder))}
     for index, path in newest.items():
@@ -414,7 +414,7 @@ class Library:
             if path.parent.absolute() != self.folder.absolute():
                 continue
             try:
-                changed, size = changed_seconds(path), kept_bytes(path)
+                changed, size = last_write_seconds(path), kept_bytes(path)
             except FileNotFoundError:  # deleted meanwhile
                 continue
             rank += 1
@@ -437,7 +437,7 @@ def _newest_first(paths: Iterable[Path]) -> list[Path]:
     dated: list[tuple[float, Path]] = []
     for path in paths:
         with contextlib.suppress(OSError):
-            dated.append((changed_seconds(path), path))
+            dated.append((last_write_seconds(path), path))
     return [path for _, path in sorted(dated, reverse=True)]
 
 
