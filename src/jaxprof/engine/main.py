@@ -140,7 +140,14 @@ class Engine:
                         EngineAnswer(error=str(request), hint="The client and the engine have different versions.")
                     )
                 else:
-                    self._reply(partial(_ANSWERS[type(request)], request))
+                    from jaxprof.engine.measure.failure import failed
+
+                    try:
+                        answer = EngineAnswer(data=self.main_thread(partial(_ANSWERS[type(request)], request)))
+                    except BaseException as error:  # noqa: BLE001 - whatever the user's module raises is the answer
+                        failure = failed(error)
+                        answer = EngineAnswer(error=failure.error, hint=failure.advice)
+                    self._pipe.answer(answer)
                 self._working_on = ""
         finally:
             self.main_thread.stop()
@@ -164,17 +171,6 @@ class Engine:
 
             open_trace(request, emit, self._control)
         self._control = RunControl()
-
-    def _reply(self, work: Callable[[], object]) -> None:
-        """Send the result of `work`, or the error that it raised, because it imports user code."""
-        from jaxprof.engine.measure.failure import failed
-
-        try:
-            answer = EngineAnswer(data=self.main_thread(work))
-        except BaseException as error:  # noqa: BLE001 - whatever the user's module raises is the answer
-            failure = failed(error)
-            answer = EngineAnswer(error=failure.error, hint=failure.advice)
-        self._pipe.answer(answer)
 
     def _read_orders(self) -> None:
         """Read requests until the client closes the pipe, which is the order to end."""

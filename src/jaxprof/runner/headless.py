@@ -146,7 +146,16 @@ class Progress:
         if not self._redraws and self._clock() - self._noted_seconds < QUIET_SECONDS:
             return
         current = next((run for run in self.session.runs.values() if run.status == "running"), None)
-        line = self._live_line(current) if current is not None else ""
+        line = ""
+        if current is not None:
+            parts = [self._number_and_label(current), self._phase(current)]
+            measured = result(self.session, current.id)
+            if measured.summary is not None:
+                parts.append(f"{_median(measured)}  {counted(measured.summary.count, 'sample')}")
+            share = percent(current.fraction) if current.fraction is not None else ""
+            left = left_in_words(self.session.runs.values(), self._clock())
+            parts.append(", ".join(filter(None, (share, left))))
+            line = "  ".join(filter(None, parts))
         if not self._redraws:
             if line:
                 self.note(line)
@@ -161,16 +170,6 @@ class Progress:
         if self._drawn:
             self._drawn = ""
             self._write(_CLEAR)
-
-    def _live_line(self, run: Run) -> str:
-        parts = [self._number_and_label(run), self._phase(run)]
-        measured = result(self.session, run.id)
-        if measured.summary is not None:
-            parts.append(f"{_median(measured)}  {counted(measured.summary.count, 'sample')}")
-        share = percent(run.fraction) if run.fraction is not None else ""
-        left = left_in_words(self.session.runs.values(), self._clock())
-        parts.append(", ".join(filter(None, (share, left))))
-        return "  ".join(filter(None, parts))
 
     def _phase(self, run: Run) -> str:
         phase = run.present_phases.get(run.current_phase)

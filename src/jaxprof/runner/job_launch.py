@@ -92,7 +92,16 @@ class JobLaunch:
         running = dict(enumerate(self._processes))
         try:
             while running or ((escalation.asked is not None or escalation.step) and self._orphans()):
-                self._pass_signals(report)
+                while self._signals:
+                    number, received = self._signals.popleft()
+                    if number in ENDING_SIGNALS:
+                        if self._escalation.asked is None:
+                            name = signal.Signals(number).name
+                            report(f"{name}: processes that have not ended {2 * GRACE_SECONDS:g} s from now are killed")
+                        self._escalation.ask(number)
+                        continue_stopped(descendants(os.getpid()))
+                    if not received:
+                        self._send(number)
                 for index, process in list(running.items()):
                     if process.poll() is None:
                         continue
@@ -114,18 +123,6 @@ class JobLaunch:
             raise
         _adopt_orphans(adopt=False)
         return first_failure
-
-    def _pass_signals(self, report: Callable[[str], object]) -> None:
-        while self._signals:
-            number, received = self._signals.popleft()
-            if number in ENDING_SIGNALS:
-                if self._escalation.asked is None:
-                    name = signal.Signals(number).name
-                    report(f"{name}: processes that have not ended {2 * GRACE_SECONDS:g} s from now are killed")
-                self._escalation.ask(number)
-                continue_stopped(descendants(os.getpid()))
-            if not received:
-                self._send(number)
 
     def _send(self, number: int) -> None:
         for process in self._processes:

@@ -268,19 +268,16 @@ class ProgramProcess(ChildProcess):
 
     def _received(self, name: str, data: bytes) -> list[Event]:
         if name == "stderr" and self._inherit:
-            self._pass_on(data)
+            # Write all of `data` to our stderr. If nobody reads ours any more, close the program's: it will notice.
+            try:
+                write_all(STDERR, data)
+            except OSError:
+                stream = self._process.stderr
+                if stream is not None and not stream.closed:
+                    if "stderr" in self._watched():
+                        self._selector.unregister(stream)
+                    stream.close()
         return super()._received(name, data)
-
-    def _pass_on(self, data: bytes) -> None:
-        """Write all of `data` to our stderr. If nobody reads ours any more, close the program's: it will notice."""
-        try:
-            write_all(STDERR, data)
-        except OSError:
-            stream = self._process.stderr
-            if stream is not None and not stream.closed:
-                if "stderr" in self._watched():
-                    self._selector.unregister(stream)
-                stream.close()
 
 
 def _is_stopped_now(pid: int) -> bool:

@@ -82,7 +82,16 @@ class Scheduler(RecordingScheduler):
                 if not self._queue or self._closed:
                     self._session_recorder.flush()
                     return
-                self._current = self._next_group()
+                run, planned = self._queue.popleft()
+                group = {run: Side(run, planned)}
+                head = planned.baseline or planned
+                while _is_measured(planned) and self._queue:
+                    run, following = self._queue[0]
+                    if following.baseline is not head or not _is_measured(following):
+                        break
+                    self._queue.popleft()
+                    group[run] = Side(run, following)
+                self._current = group
             try:
                 first = next(iter(self._current.values()))
                 if _is_measured(first.plan):
@@ -93,19 +102,6 @@ class Scheduler(RecordingScheduler):
                 with self._lock:
                     self._current = {}
                     self._session_recorder.flush()
-
-    def _next_group(self) -> dict[str, Side]:
-        """Take the next run off the queue, and those that are compared with it; return them by run id."""
-        run, planned = self._queue.popleft()
-        group = {run: Side(run, planned)}
-        head = planned.baseline or planned
-        while _is_measured(planned) and self._queue:
-            run, following = self._queue[0]
-            if following.baseline is not head or not _is_measured(following):
-                break
-            self._queue.popleft()
-            group[run] = Side(run, following)
-        return group
 
     def cancel(self, run: str) -> None:
         """Cancel a waiting or running run; a second call skips the patience. Other ids are ignored."""

@@ -24,7 +24,7 @@ from jaxprof.runner.interpreter import Interpreter, find_interpreter
 from jaxprof.runner.planning import HOST, PlannedRun, find_workloads, read_settings
 from jaxprof.runner.repository import Revision, checked_out
 from jaxprof.stats.comparison import MARGIN
-from jaxprof.workloads.model import VariantInfo, WorkloadInfo
+from jaxprof.workloads.model import WorkloadInfo
 
 MOST_LAUNCHES = 10
 HALF_WIDTH = 0.02
@@ -102,7 +102,17 @@ def plan_sides(sides: Sequence[ComparedSide], options: SideOptions) -> list[Plan
 
 def _planned(side: ComparedSide, options: SideOptions, baseline: PlannedRun | None) -> PlannedRun:
     """Plan the run of one side; `baseline` is that of side A, None for A itself."""
-    workload, variant = side.workload, _variant(side, side.variant or options.variant)
+    name = side.variant or options.variant
+    variants = side.workload.variants
+    chosen = next((variant for variant in variants if variant.name == name), None)
+    if chosen is None and name == "jit":
+        chosen = next((variant for variant in variants if variant.how == "jit"), None)
+    if chosen is None:
+        raise UsageError(
+            f"{side.label}, {side.workload.name}, has no variant {name}",
+            f"--variant takes one of: {', '.join(variant.name for variant in variants)}.",
+        )
+    workload, variant = side.workload, chosen
     precision = {"JAX_DEFAULT_MATMUL_PRECISION": side.precision} if side.precision else {}
     spec = RunSpec(
         target=workload.target,
@@ -198,19 +208,6 @@ def plan_comparison(sides: Sequence[ComparedSide], options: SideOptions, notes: 
     return [first, *(replace(plan, baseline=first) for plan in kept[1:])]
 
 
-def _variant(side: ComparedSide, name: str) -> VariantInfo:
-    variants = side.workload.variants
-    chosen = next((variant for variant in variants if variant.name == name), None)
-    if chosen is None and name == "jit":
-        chosen = next((variant for variant in variants if variant.how == "jit"), None)
-    if chosen is None:
-        raise UsageError(
-            f"{side.label}, {side.workload.name}, has no variant {name}",
-            f"--variant takes one of: {', '.join(variant.name for variant in variants)}.",
-        )
-    return chosen
-
-
 LABELS = "ABCDEFGHIJ"
 _OF_A_SIDE = ("environment", "python", "settings", "precision")
 """Parameters that hold for all sides; with `_b` behind its name, each holds for B in place of that."""
@@ -223,16 +220,6 @@ Sides = tuple[list[ComparedSide], list[str]]
 def read_sides(targets: Sequence[Target], words: Mapping[str, Any]) -> Iterator[Sides]:
     """Yield the sides at these targets, as the parameters of `compare` describe them; another revision is checked out
     until the end. Raises UsageError."""
-    targets = _both(targets, words)
-    if words.get("revision") is None:
-        yield sides_of(targets, words, None)
-        return
-    with checked_out(targets[1].word, words["revision"]) as revision:
-        yield sides_of(targets, words, revision)
-
-
-def _both(targets: Sequence[Target], words: Mapping[str, Any]) -> Sequence[Target]:
-    """Return the targets, of which one alone stands for two sides. Raises UsageError."""
     if words.get("revision") is not None and len(targets) > 1:
         raise UsageError("--git compares one target with another revision of it", "Name the target once.")
     if len(targets) == 1 and not _differ(words):
@@ -245,7 +232,12 @@ def _both(targets: Sequence[Target], words: Mapping[str, Any]) -> Sequence[Targe
         )
     if len(targets) > len(LABELS):
         raise UsageError(f"compare measures at most {len(LABELS)} sides", "Compare fewer at a time.")
-    return [*targets, *targets] if len(targets) == 1 else targets
+    targets = [*targets, *targets] if len(targets) == 1 else targets
+    if words.get("revision") is None:
+        yield sides_of(targets, words, None)
+        return
+    with checked_out(targets[1].word, words["revision"]) as revision:
+        yield sides_of(targets, words, revision)
 
 
 def _differ(words: Mapping[str, Any]) -> bool:

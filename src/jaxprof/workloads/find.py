@@ -241,7 +241,22 @@ def _load_file(place: str) -> ModuleType:
         spec = importlib.util.find_spec(dotted)
         if spec is not None and spec.origin is not None and Path(spec.origin).resolve() == path:
             return importlib.import_module(dotted)
-        return _load_apart(path)
+        # Import the file under another name, because its own is taken by another module.
+        name = f"jaxprof_target_{path.stem}"
+        loaded = sys.modules.get(name)
+        if loaded is not None and loaded.__file__ == str(path):
+            return loaded
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
+        return module
     except (Exception, SystemExit) as error:
         raise _broken(place, error, path) from error
 
@@ -253,25 +268,6 @@ def dotted_name(path: Path) -> tuple[str, Path]:
         parts.insert(0, folder.name)
         folder = folder.parent
     return ".".join(parts), folder
-
-
-def _load_apart(path: Path) -> ModuleType:
-    """Import the file under another name, because its own is taken by another module."""
-    name = f"jaxprof_target_{path.stem}"
-    loaded = sys.modules.get(name)
-    if loaded is not None and loaded.__file__ == str(path):
-        return loaded
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
 
 
 def _put_first_on_path(folder: Path) -> None:

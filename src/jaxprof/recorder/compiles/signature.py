@@ -229,7 +229,38 @@ class SignatureReader:
             concrete = iter(inner)  # the program's own arguments, in place of the tracers
             arguments.leaves = [leaf if leaf.is_static else next(concrete) for leaf in arguments.leaves]
         if call.written is not None and call.written.function is not call.function:
-            arguments = self._as_written(arguments, call.written)
+            # A library's wrapper passes the user's values on in containers of its own, so the arguments get the names
+            # of the user's call. What the wrapper kept from JAX is static; what it added keeps its own name.
+            key = (self._identities.of(call.written.function), tuple(arguments.structures), tuple(call.written.kwargs))
+            layout = self._written.get(key)
+            if layout is None:
+                layout = self._layout(arguments, call.written)
+                # the trees in a static leaf have no hash that distinguishes them
+                if not any(leaf.is_static for leaf in arguments.leaves):
+                    if len(self._written) >= WRITTEN_REMEMBERED:
+                        self._written.clear()
+                    self._written[key] = layout
+            by_place = {at: name for name, at in arguments.donated.items()}
+            arguments = _CallParts(
+                names=layout.names,
+                leaves=[arguments.leaves[entry] if isinstance(entry, int) else entry for entry in layout.leaves],
+                structures=layout.structures,
+                statics=layout.statics,
+                numpy={
+                    to: arguments.numpy[at]
+                    for to, at in enumerate(layout.leaves)
+                    if isinstance(at, int) and at in arguments.numpy
+                },
+                narrowed={
+                    to: arguments.narrowed[at] for to, at in enumerate(layout.leaves) if at in arguments.narrowed
+                },
+                aligned={to for to, at in enumerate(layout.leaves) if at in arguments.aligned},
+                numbers=arguments.numbers,
+                donated={
+                    by_place[at]: to for to, at in enumerate(layout.leaves) if isinstance(at, int) and at in by_place
+                },
+                under=arguments.under,
+            )
         primitive = primitive_parameters(call.function) is not None
         return Signature(
             function="primitive" if primitive else self._identities.of(call.function),
@@ -281,36 +312,6 @@ class SignatureReader:
                     arguments.numbers += 1
                 arguments.leaves.append(self._leaves.dynamic(leaf, wide, jax))
         return arguments
-
-    def _as_written(self, passed: _CallParts, written: ObservedCall) -> _CallParts:
-        """Return the same arguments under the names of the user's call: a library's wrapper passes the values on in its
-        own containers. What it kept from JAX is static; what it added keeps its own name."""
-        key = (self._identities.of(written.function), tuple(passed.structures), tuple(written.kwargs))
-        layout = self._written.get(key)
-        if layout is None:
-            layout = self._layout(passed, written)
-            # the trees in a static leaf have no hash that distinguishes them
-            if not any(leaf.is_static for leaf in passed.leaves):
-                if len(self._written) >= WRITTEN_REMEMBERED:
-                    self._written.clear()
-                self._written[key] = layout
-        by_place = {at: name for name, at in passed.donated.items()}
-        return _CallParts(
-            names=layout.names,
-            leaves=[passed.leaves[entry] if isinstance(entry, int) else entry for entry in layout.leaves],
-            structures=layout.structures,
-            statics=layout.statics,
-            numpy={
-                to: passed.numpy[at]
-                for to, at in enumerate(layout.leaves)
-                if isinstance(at, int) and at in passed.numpy
-            },
-            narrowed={to: passed.narrowed[at] for to, at in enumerate(layout.leaves) if at in passed.narrowed},
-            aligned={to for to, at in enumerate(layout.leaves) if at in passed.aligned},
-            numbers=passed.numbers,
-            donated={by_place[at]: to for to, at in enumerate(layout.leaves) if isinstance(at, int) and at in by_place},
-            under=passed.under,
-        )
 
     def _layout(self, passed: _CallParts, written: ObservedCall) -> _UserLayout:
         """Match the program's leaves with those of the user's call. This depends on both trees, not on the arrays."""

@@ -47,7 +47,14 @@ def feeds(file: str, at: Span, work: Iterable[Span]) -> bool | None:
     calls = [span for span in work if span != at]
     if any(_inside(at, span) for span in calls):
         return True
-    region = _region(tree, at, calls)
+    # The innermost loop around `at` with a call of `work`; else the innermost function, or the module.
+    body: list[ast.stmt] = tree.body
+    for node in statements_around(tree, lambda part: _inside(at, span_of(part))):
+        if isinstance(node, _SCOPES):
+            body = node.body
+        elif isinstance(node, LOOPS) and any(_inside(span, span_of(node)) for span in calls):
+            body = [node]
+    region = body
     statements = list(_statements(region, tree))
     here = _around(statements, at)
     if here is None:
@@ -119,17 +126,6 @@ def statements_around(tree: ast.Module | None, holds: Callable[[ast.stmt], bool]
 def _has_line(node: ast.AST, line: int) -> bool:
     first, last, *_ = span_of(node)
     return first <= line <= last
-
-
-def _region(tree: ast.Module, at: Span, work: list[Span]) -> list[ast.stmt]:
-    """Return the innermost loop around `at` with a call of `work`; else the innermost function, or the module."""
-    body: list[ast.stmt] = tree.body
-    for node in statements_around(tree, lambda part: _inside(at, span_of(part))):
-        if isinstance(node, _SCOPES):
-            body = node.body
-        elif isinstance(node, LOOPS) and any(_inside(span, span_of(node)) for span in work):
-            body = [node]
-    return body
 
 
 def _children(node: ast.AST) -> Iterator[ast.stmt]:

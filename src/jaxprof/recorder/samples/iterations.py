@@ -293,7 +293,13 @@ class MomentLog:
         reads, start = deque(sorted(self._read)), 0
         for end in (*_left_at(moments), len(moments)):
             if start < end:
-                for first, last in self._pieces(moments, start, end, reads):
+                # In ranges that begin where counters were read.
+                bounds = [start]
+                while reads and reads[0] <= moments[end - 1]:
+                    mark = bisect_left(moments, reads.popleft(), start, end)
+                    if mark > bounds[-1]:
+                        bounds.append(mark)
+                for first, last in pairwise([*bounds, end]):
                     values = self._read.pop(moments[first], None)
                     if values is not None:
                         self._check(self._ordinal, values)
@@ -303,16 +309,6 @@ class MomentLog:
                 self._last = None
             start = end + 1
         self._read = {at: values for at, values in self._read.items() if at > newest}  # their moments were dropped
-
-    @staticmethod
-    def _pieces(moments: Sequence[float], start: int, end: int, reads: deque[float]) -> Iterator[tuple[int, int]]:
-        """Return ranges that begin where counters were read; drops the moments up to the last of these from `reads`."""
-        bounds = [start]
-        while reads and reads[0] <= moments[end - 1]:
-            mark = bisect_left(moments, reads.popleft(), start, end)
-            if mark > bounds[-1]:
-                bounds.append(mark)
-        return pairwise([*bounds, end])
 
     def _follow(self, moments: Sequence[float], start: int, end: int) -> None:
         """Add the iterations that end at these moments and follow the one before, as many at once as make an entry."""
