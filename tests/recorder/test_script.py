@@ -122,11 +122,11 @@ def test_a_python_that_reads_no_sitecustomize_is_told_and_a_program_cannot_lose_
 
 FEELS = """
 import os, signal, time
-from jaxprof.recorder.samples import pauses
-pauses.pressure_seconds = lambda: None
-pauses.runnable_threads = lambda: 0
-pauses.run_delay_seconds = lambda task: 0.0
-pauses.steal_seconds = lambda: 0.0
+from jaxprof.recorder.samples import cpu_clock
+cpu_clock.pressure_seconds = lambda: None
+cpu_clock.runnable_threads = lambda: 0
+cpu_clock.run_delay_seconds = lambda task: 0.0
+cpu_clock.steal_seconds = lambda: 0.0
 import jax
 count = passes = 0
 def handler(number, frame):

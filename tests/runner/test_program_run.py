@@ -239,7 +239,7 @@ def test_a_program_that_had_failed_before_it_was_asked_to_end_has_failed(stage, 
 
 @pytest.mark.process
 def test_a_program_is_ended_although_nobody_reads_what_it_sends(monkeypatch):
-    monkeypatch.setattr("jaxprof.runner.escalation.GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("jaxprof.runner.program_signals.GRACE_SECONDS", 0.1)
     process = unrecorded("trap '' INT TERM; kill -STOP $$; while :; do sleep 0.05; done")
     try:
         until(lambda: is_stopped(process.pid))
@@ -252,7 +252,7 @@ def test_a_program_is_ended_although_nobody_reads_what_it_sends(monkeypatch):
 
 @pytest.mark.process
 def test_a_program_that_handles_the_first_interrupt_alone_has_all_its_time_until_the_second(monkeypatch):
-    monkeypatch.setattr("jaxprof.runner.escalation.GRACE_SECONDS", 0.2)
+    monkeypatch.setattr("jaxprof.runner.program_signals.GRACE_SECONDS", 0.2)
     process = unrecorded("trap '' INT; echo ready; while :; do sleep 0.05; done")
     try:
         while not process.read(SECONDS):

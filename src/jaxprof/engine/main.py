@@ -19,11 +19,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from jaxprof.base.errors import DoesNotFitError
 from jaxprof.base.files import write_all
-from jaxprof.engine.measure.control import RunControl
+from jaxprof.engine.measure.control import Reporter, RunControl
+from jaxprof.engine.measure.failure import conclude, failed
 from jaxprof.engine.protocol.request import (
     CancelRequest,
     CompileRequest,
@@ -140,8 +143,6 @@ class Engine:
                         EngineAnswer(error=str(request), hint="The client and the engine have different versions.")
                     )
                 else:
-                    from jaxprof.engine.measure.failure import failed
-
                     try:
                         answer = EngineAnswer(data=self.main_thread(partial(_ANSWERS[type(request)], request)))
                     except BaseException as error:  # noqa: BLE001 - whatever the user's module raises is the answer
@@ -167,8 +168,6 @@ class Engine:
 
             compile_request(request, emit, self._control)
         else:
-            from jaxprof.engine.opening import open_trace
-
             open_trace(request, emit, self._control)
         self._control = RunControl()
 
@@ -200,6 +199,28 @@ class Engine:
         while True:
             time.sleep(HEARTBEAT_SECONDS)
             self._pipe.send(Heartbeat(run="" if self._control.waits_for_turn else self._working_on))
+
+
+def open_trace(request: OpenTraceRequest, emit: Callable[[Event], None], control: RunControl) -> None:
+    """Emit the runs of the profile and `RunFinished`. Raises nothing."""
+    from jaxprof.trace.imported import import_profile
+
+    def work() -> None:
+        try:
+            import_profile(
+                Path(request.path),
+                request.run,
+                emit,
+                control.check,
+                profile_run=request.profile_run,
+                host=request.host,
+                views=request.views,
+            )
+        except MemoryError:
+            what = f"{request.path} does not fit into this machine's memory"
+            raise DoesNotFitError(what, "Record fewer steps.") from None
+
+    conclude(Reporter(emit, control), work)
 
 
 def _describe(request: DescribeRequest) -> object:

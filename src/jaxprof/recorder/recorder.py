@@ -16,7 +16,7 @@ from dataclasses import asdict
 from importlib import import_module
 from typing import Any
 
-from jaxprof.engine.protocol.recording import RecordingOptions
+from jaxprof.engine.protocol import RecordingOptions
 from jaxprof.events import (
     Compiled,
     Event,
@@ -172,7 +172,7 @@ class Recorder:
 
     def _start_call_capture(self) -> None:
         if self._options.function:
-            from jaxprof.recorder.calls.call_capture import CallCapture
+            from jaxprof.recorder.call_capture import CallCapture
 
             self._call_capture = CallCapture(
                 self._options.function,

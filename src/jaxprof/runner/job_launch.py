@@ -30,7 +30,7 @@ from jaxprof.base.operating_system import processors
 from jaxprof.base.units import counted
 from jaxprof.jobs.folder import ROLL_UP_ENDING, ROLL_UP_FOLDER
 from jaxprof.jobs.process import variables_for
-from jaxprof.runner.escalation import (
+from jaxprof.runner.program_signals import (
     ENDING_SIGNALS,
     GRACE_SECONDS,
     KILL,
@@ -43,7 +43,7 @@ from jaxprof.runner.escalation import (
 from jaxprof.session.files import EXTENSION, JOB_EXTENSION, process_number
 
 if TYPE_CHECKING:
-    from jaxprof.engine.protocol.recording import RecordingOptions
+    from jaxprof.engine.protocol import RecordingOptions
 
 _LOOK_SECONDS = 0.05
 _STEPS_TO_CLOSE = 2

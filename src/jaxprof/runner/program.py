@@ -26,10 +26,16 @@ from jaxprof.base.errors import UsageError, WorkerError
 from jaxprof.base.files import with_home, write_all
 from jaxprof.base.operating_system import refuse_own_code, refuse_to_run
 from jaxprof.base.values import field, frozen
-from jaxprof.engine.protocol import encode_request
-from jaxprof.engine.protocol.recording import CaptureRequest, RecordingOptions
+from jaxprof.engine.protocol import CaptureRequest, RecordingOptions, encode_request
 from jaxprof.runner.child import OUT_OF_MEMORY, ChildProcess, Pipes
-from jaxprof.runner.escalation import ENDING_SIGNALS, TERMINATE, Escalation, continue_stopped, descendants, signal_each
+from jaxprof.runner.program_signals import (
+    ENDING_SIGNALS,
+    TERMINATE,
+    Escalation,
+    continue_stopped,
+    descendants,
+    signal_each,
+)
 
 if TYPE_CHECKING:
     import psutil

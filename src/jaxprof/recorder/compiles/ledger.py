@@ -18,8 +18,7 @@ from typing import Any
 
 from jaxprof.events import NOWHERE, Compiled, Event, SourceLocation, StageRunning, WarningRaised
 from jaxprof.recorder.compiles import monitoring
-from jaxprof.recorder.compiles.call_site import ObservedCall, read_call
-from jaxprof.recorder.compiles.call_source import in_later_calls, made_by
+from jaxprof.recorder.compiles.call_site import ObservedCall, in_later_calls, made_by, read_call
 from jaxprof.recorder.compiles.functions import code_of, held_function, outer_code, primitive_parameters
 from jaxprof.recorder.compiles.module_size import read_module_size
 from jaxprof.recorder.compiles.monitoring import CacheClears

@@ -29,8 +29,7 @@ from jaxprof.recorder.compiles.arguments import (
     is_narrowed,
     static_text,
 )
-from jaxprof.recorder.compiles.call_site import ObservedCall
-from jaxprof.recorder.compiles.call_source import Made
+from jaxprof.recorder.compiles.call_site import Made, ObservedCall
 from jaxprof.recorder.compiles.functions import (
     Identities,
     code_of,

@@ -31,8 +31,16 @@ from jaxprof.recorder.frame_owner import USER, file_kind
 from jaxprof.recorder.guest import CollectorElsewhere, start_thread
 from jaxprof.recorder.samples.call_text import is_a, names_in, source_lines
 from jaxprof.recorder.samples.classifier import Classifier
-from jaxprof.recorder.samples.cpu_clock import CpuClock, RunningTest, Wait, judge_wait, own_switches, run_delay_seconds
-from jaxprof.recorder.samples.pauses import PAUSED, PauseTest
+from jaxprof.recorder.samples.cpu_clock import (
+    PAUSED,
+    CpuClock,
+    PauseTest,
+    RunningTest,
+    Wait,
+    judge_wait,
+    own_switches,
+    run_delay_seconds,
+)
 from jaxprof.recorder.samples.sample_window import SampleWindow
 from jaxprof.recorder.samples.stack import Stack, read_stack, read_thread
 from jaxprof.recorder.samples.states import COMPILED, Seen

@@ -10,8 +10,8 @@ import time
 import pytest
 
 from cli.calling import environment
-from jaxprof.runner import escalation
-from jaxprof.runner.escalation import KILL, TERMINATE, Escalation
+from jaxprof.runner import program_signals
+from jaxprof.runner.program_signals import KILL, TERMINATE, Escalation
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from pythons import stand_in
@@ -23,7 +23,7 @@ INTERRUPT, TERM, HANG_UP = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
 @pytest.fixture
 def clock(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr(escalation.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(program_signals.time, "monotonic", lambda: now[0])
     return now
 
 
@@ -45,16 +45,16 @@ def test_a_second_request_skips_the_rest_of_a_step_and_sigterm_is_the_step_itsel
     steps.ask(INTERRUPT)
     assert steps.due_step() is None
     steps.ask(INTERRUPT)
-    clock[0] += escalation.HASTE_SECONDS
+    clock[0] += program_signals.HASTE_SECONDS
     assert (steps.due_step(), steps.due_step()) == (TERMINATE, None)
     steps.ask(INTERRUPT)
-    clock[0] += escalation.HASTE_SECONDS
+    clock[0] += program_signals.HASTE_SECONDS
     assert steps.due_step() == KILL
     steps = Escalation()
     steps.ask(INTERRUPT)
     steps.ask(TERM)
     assert (steps.step, steps.due_step()) == (TERMINATE, None)
-    clock[0] += escalation.GRACE_SECONDS
+    clock[0] += program_signals.GRACE_SECONDS
     assert steps.due_step() == KILL
 
 
@@ -62,10 +62,10 @@ JOB = """
 import os, sys
 from functools import partial
 from pathlib import Path
-from jaxprof.runner import escalation
+from jaxprof.runner import program_signals
 from jaxprof.runner.job_launch import JobLaunch
-from jaxprof.runner.passing_signals import passing_signals
-escalation.GRACE_SECONDS = float(sys.argv[1])
+from jaxprof.runner.program_signals import passing_signals
+program_signals.GRACE_SECONDS = float(sys.argv[1])
 with passing_signals() as pass_to:
     launch = JobLaunch(["/bin/sh", "-c", sys.argv[2]], 2, "job")
     pass_to(launch.signal)
@@ -177,8 +177,8 @@ def test_what_cleans_up_has_its_time_and_a_repeated_request_does_not_wait(start,
 
 SCRIPT = """
 import sys
-from jaxprof.runner import escalation
-escalation.GRACE_SECONDS = float(sys.argv.pop(1))
+from jaxprof.runner import program_signals
+program_signals.GRACE_SECONDS = float(sys.argv.pop(1))
 from jaxprof.cli.main import main
 main()
 """
