@@ -70,8 +70,8 @@ class CallCapture:
         except Exception as error:  # the program is in the middle of this call and must go on
             if raised_by_program(error):
                 raise
-            values: dict[str, str | int | float] = {"function": name, "error": f"{type(error).__name__}: {error}"}
-            self._emit(WarningRaised(code="function_not_kept", values=values))
+            what = f"{type(error).__name__}: {error}"
+            self._emit(WarningRaised(code="function_not_kept", values={"function": name, "error": what}))
             return
         self._function, self._kept = function, kept
 

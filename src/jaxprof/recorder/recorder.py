@@ -267,8 +267,8 @@ class Recorder:
                 raise
             if what not in self._failed:
                 self._failed.add(what)
-                values: dict[str, str | int | float] = {"part": what, "error": f"{type(error).__name__}: {error}"}
-                self._emit(WarningRaised(code="recorder_failed", values=values))
+                text = f"{type(error).__name__}: {error}"
+                self._emit(WarningRaised(code="recorder_failed", values={"part": what, "error": text}))
 
 
 def failure(error: BaseException | None, seconds: float) -> dict[str, Any]:

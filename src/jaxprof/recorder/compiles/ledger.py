@@ -241,9 +241,9 @@ class Ledger:
         self.problems += 1
         if self.problems > 1:
             return
-        values: dict[str, str | int | float] = {"error": f"{type(error).__name__}: {error}"[:500]}
+        text = f"{type(error).__name__}: {error}"[:500]
         try:
-            self._emit(WarningRaised(monotonic_seconds=time.monotonic(), code="ledger_problem", values=values))
+            self._emit(WarningRaised(monotonic_seconds=time.monotonic(), code="ledger_problem", values={"error": text}))
         except Exception:  # noqa: BLE001 nobody is left to report to, and the program must not be affected
             self.problems += 1
 

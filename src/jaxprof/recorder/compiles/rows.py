@@ -196,8 +196,9 @@ class RowWriter:
             return
         if self._written == ROWS_IN_FULL + 1:
             self._flushed_at = time.monotonic()
-            values: dict[str, str | int | float] = {"most": ROWS_IN_FULL}
-            self._emit(WarningRaised(monotonic_seconds=time.monotonic(), code="ledger_folded", values=values))
+            self._emit(
+                WarningRaised(monotonic_seconds=time.monotonic(), code="ledger_folded", values={"most": ROWS_IN_FULL})
+            )
         key = (
             row.function, row.called_from.file, row.called_from.line, row.reason_code, row.thread,
             row.cache,
