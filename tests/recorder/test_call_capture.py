@@ -14,7 +14,7 @@ from engine.measure.heard import of
 from jaxprof import events as e
 from jaxprof.recorder import call_capture
 from jaxprof.recorder.call_capture import CallCapture
-from jaxprof.recorder.kept_call import KeptArguments, jitted_of, write_call
+from jaxprof.recorder.kept_call import KeptArguments, find_jitted, write_call
 from jaxprof.session.warning_text import with_text
 from jaxprof.workloads.find import find
 
@@ -148,11 +148,11 @@ def test_what_was_compiled_is_found_wherever_it_lives():
     def inner(x):
         return x
 
-    assert jitted_of(inner) is None
+    assert find_jitted(inner) is None
     holder = {"deep": [jax.jit(inner, donate_argnums=0)]}
-    assert jitted_of(inner) is holder["deep"][0]
+    assert find_jitted(inner) is holder["deep"][0]
     gc.freeze()
-    assert jitted_of(step.__wrapped__) is step, "of a program that has frozen its objects"
+    assert find_jitted(step.__wrapped__) is step, "of a program that has frozen its objects"
 
 
 class Model:

@@ -432,6 +432,6 @@ def _finished(error: BaseException | None) -> RunFinished:
         return RunFinished(status="cancelled", error="interrupted")
     if isinstance(error, SystemExit):
         return RunFinished(status="failed", error=f"exit code {error.code}")
-    from jaxprof.engine.measure.failure import failed
+    from jaxprof.engine.measure.failure import failure_of
 
-    return failed(error)
+    return failure_of(error)

@@ -26,7 +26,7 @@ from typing import Any
 from jaxprof.base.errors import DoesNotFitError
 from jaxprof.base.files import write_all
 from jaxprof.engine.measure.control import Reporter, RunControl
-from jaxprof.engine.measure.failure import conclude, failed
+from jaxprof.engine.measure.failure import conclude, failure_of
 from jaxprof.engine.protocol.request import (
     CancelRequest,
     CompileRequest,
@@ -146,7 +146,7 @@ class Engine:
                     try:
                         answer = EngineAnswer(data=self.main_thread(partial(_ANSWERS[type(request)], request)))
                     except BaseException as error:  # noqa: BLE001 - whatever the user's module raises is the answer
-                        failure = failed(error)
+                        failure = failure_of(error)
                         answer = EngineAnswer(error=failure.error, hint=failure.advice)
                     self._pipe.answer(answer)
                 self._working_on = ""

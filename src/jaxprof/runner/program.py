@@ -101,15 +101,15 @@ def working_directory(directory: str) -> Path:
 def read_command(text: str, directory: str) -> ProgramCommand:
     """Return the program of a command line, as after `python`: `train.py --epochs 1`, `-m package.module`, which runs
     in the `directory` where it was recorded, if that is here. Raises UsageError."""
-    place = working_directory(directory)
+    folder = working_directory(directory)
     try:
         words = shlex.split(text)
     except ValueError as error:
         raise UsageError(f"the command cannot be split: {error}", "Close every quote, as in a shell.") from None
     if not words:
         raise UsageError("no program is given", "Give train.py, or -m package.module.")
-    program = ProgramCommand.of(words, str(place))
-    path = place / with_home(program.path)
+    program = ProgramCommand.of(words, str(folder))
+    path = folder / with_home(program.path)
     if program.module and not _MODULE.match(program.path):
         raise UsageError(f"{program.path!r} is not a module name", "Give -m package.module.")
     if program.module:

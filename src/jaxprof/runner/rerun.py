@@ -60,9 +60,9 @@ def plan_again(session: Session, wanted: str = "") -> list[PlannedRun]:
             # first what it is compared with; a baseline has none of its own: in a file two runs can name each other
             first = session.runs.get(run.plan.baseline)
             if first is not None and first.id not in made:
-                made[first.id] = _planned(session, first, None)
+                made[first.id] = _plan_again(session, first, None)
             if run.id not in made:
-                made[run.id] = _planned(session, run, made[first.id] if first is not None else None)
+                made[run.id] = _plan_again(session, run, made[first.id] if first is not None else None)
         except UsageError as error:
             refused.append(error)
     if refused and (wanted or not made):
@@ -105,7 +105,7 @@ def _call(session: Session, run: Run) -> str:
     return f"{call}{f' with sys.argv {shlex.join(argv)}' if argv else ''}, in {os.getcwd()}"
 
 
-def _planned(session: Session, run: Run, baseline: PlannedRun | None) -> PlannedRun:
+def _plan_again(session: Session, run: Run, baseline: PlannedRun | None) -> PlannedRun:
     """Plan a run again as it was. Raises UsageError for one that cannot be repeated."""
     plan = run.plan
     if plan.side:
@@ -136,11 +136,11 @@ def _target(run: Run) -> str:
         messages = [warning.message for warning in run.warnings if warning.code == "cannot_repeat"]
         why = messages[0].partition(": ")[2] if messages else "its session does not say where the function is"
         raise UsageError(f"{plan.workload} cannot be run again: {why}", "Run it from its file: jaxprof run FILE:NAME.")
-    place = plan.target.rpartition(":")[0]
-    refuse_fetched(place)
-    if place.endswith(".py") and not Path(place).is_file():
+    location = plan.target.rpartition(":")[0]
+    refuse_fetched(location)
+    if location.endswith(".py") and not Path(location).is_file():
         raise UsageError(
-            f"{plan.workload} cannot be run again, because there is no file {place}",
+            f"{plan.workload} cannot be run again, because there is no file {location}",
             "It was recorded on another machine, or the file was moved: jaxprof run FILE:NAME runs it from elsewhere.",
         )
     return plan.target

@@ -25,7 +25,7 @@ from jaxprof.runner.engine_process import MAX_SILENCE_SECONDS, EngineProcess, En
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.runner.repository import revisions
-from jaxprof.runner.requests import place, plan_event, run_request, timed_request
+from jaxprof.runner.requests import environment_for, plan_event, run_request, timed_request
 from jaxprof.runner.session_recorder import DeviceWatch, Listener, RecordingScheduler, SessionRecorder
 from jaxprof.runner.turns import Group, Side
 from jaxprof.session import Session
@@ -43,7 +43,7 @@ class Scheduler(RecordingScheduler):
         self, writer: LogWriter, interpreter: Interpreter, listen: Listener, recorder: SessionRecorder | None = None
     ) -> None:
         super().__init__(writer, interpreter, listen, recorder)
-        self._placement = place
+        self._placement = environment_for
         self._lock = self._session_recorder.lock
         """Guards the queue, and `_current` with the children of its sides. The thread of `run` reads and closes the
         children without the lock; others only cancel or kill them, with the lock held."""
@@ -148,7 +148,7 @@ class Scheduler(RecordingScheduler):
         group = Group(
             sides,
             self._session_recorder,
-            place=self._place,
+            environment_for=self._environment_for,
             start=self._engine_run,
             after_first=self._after_first,
             next_block=lambda: next(self._blocks),
@@ -158,7 +158,7 @@ class Scheduler(RecordingScheduler):
     def _interpreter(self, planned: PlannedRun) -> Interpreter:
         return planned.interpreter or self.interpreter
 
-    def _place(self, planned: PlannedRun) -> WorkerEnvironment:
+    def _environment_for(self, planned: PlannedRun) -> WorkerEnvironment:
         """Return the environment of the run's processes. Raises JaxprofError."""
         placement = self._placement(planned, self._interpreter(planned))
         environment = {**placement.environment, **planned.environment}
@@ -190,7 +190,7 @@ class Scheduler(RecordingScheduler):
             self._read_here(run, planned.profile)
             return
         try:
-            placement = self._place(planned)
+            placement = self._environment_for(planned)
             engine = self._engine_run(self._current[run], placement)
         except JaxprofError as error:
             self._session_recorder.close_run(run, RunFinished.of(error))

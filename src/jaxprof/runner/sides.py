@@ -23,7 +23,7 @@ from jaxprof.findings.trials import ProposedChange, trial_of
 from jaxprof.runner.engine_questions import describe_inputs
 from jaxprof.runner.interpreter import Interpreter, find_interpreter
 from jaxprof.runner.planning import HOST, PlannedRun, find_workloads, read_settings
-from jaxprof.runner.repository import Revision, checked_out
+from jaxprof.runner.repository import Revision, check_out
 from jaxprof.stats.comparison import MARGIN
 from jaxprof.workloads.model import WorkloadInfo
 
@@ -97,11 +97,11 @@ class SideOptions:
 
 def plan_sides(sides: Sequence[ComparedSide], options: SideOptions) -> list[PlannedRun]:
     """Plan the runs in order: A, B... Raises UsageError for a variant or parameter that a side does not have."""
-    baseline = _planned(sides[0], options, None)
-    return [baseline, *(_planned(side, options, baseline) for side in sides[1:])]
+    baseline = _plan_side(sides[0], options, None)
+    return [baseline, *(_plan_side(side, options, baseline) for side in sides[1:])]
 
 
-def _planned(side: ComparedSide, options: SideOptions, baseline: PlannedRun | None) -> PlannedRun:
+def _plan_side(side: ComparedSide, options: SideOptions, baseline: PlannedRun | None) -> PlannedRun:
     """Plan the run of one side; `baseline` is that of side A, None for A itself."""
     name = side.variant or options.variant
     variants = side.workload.variants
@@ -237,7 +237,7 @@ def read_sides(targets: Sequence[Target], words: Mapping[str, Any]) -> Iterator[
     if words.get("revision") is None:
         yield sides_of(targets, words, None)
         return
-    with checked_out(targets[1].word, words["revision"]) as revision:
+    with check_out(targets[1].word, words["revision"]) as revision:
         yield sides_of(targets, words, revision)
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from jaxprof.base.errors import UsageError, unknown_name
 from jaxprof.workloads.callables import (
     arguments_by_name,
-    bound,
+    bind,
     call_by_name,
     in_order,
     is_key,
@@ -270,7 +270,7 @@ def _answer(
     NumPy twin, the function op by op. None: the baseline's result is right."""
     expected = declared.expected
     if callable(expected):
-        return lambda parameters, inputs: bound(expected, parameters, settable)(*_to_numpy(inputs)), "known answer"
+        return lambda parameters, inputs: bind(expected, parameters, settable)(*_to_numpy(inputs)), "known answer"
     if expected is not None:
         return lambda parameters, inputs: expected, "known answer"
     if any(variant.how == "numpy" for variant in variants):

@@ -48,7 +48,7 @@ def test_a_new_version_is_added_for_each_platform_and_one_that_is_listed_is_not_
     assert file.read_text() == f"{old}libtpu==0.10 {hashes}\n", "after 0.9, which is older"
     before = file.read_text()
     monkeypatch.setattr(wheels, "_PINS", file)
-    assert wheels.pinned(["libtpu==0.10"]) == [f"libtpu==0.10 {hashes}"], "pip gets it as it stands there"
+    assert wheels.pin_lines(["libtpu==0.10"]) == [f"libtpu==0.10 {hashes}"], "pip gets it as it stands there"
     monkeypatch.setattr(pins, "found", lambda *_: ("libtpu", "0.10", "2" * 64))
     assert pins.main(["--pins", str(file), "libtpu"]) == 1
     assert file.read_text() == before

@@ -16,7 +16,7 @@ from jaxprof.base.errors import DoesNotFitError, JaxprofError, UsageError
 from jaxprof.engine.measure import control as reporting
 from jaxprof.engine.measure import jax_devices, preflight
 from jaxprof.engine.measure.control import Cancelled, RunControl
-from jaxprof.engine.measure.failure import failed, is_out_of_memory
+from jaxprof.engine.measure.failure import failure_of, is_out_of_memory
 from jaxprof.engine.measure.run import _complete, inputs_of
 from jaxprof.engine.protocol.request import RunRequest
 from jaxprof.events import BuffersReported, RunSpec
@@ -147,7 +147,7 @@ def test_a_preset_completes_what_a_request_leaves_open():
     ],
 )
 def test_known_errors_have_advice_and_whether_it_was_for_want_of_memory(error, advice, memory):
-    found = failed(error)
+    found = failure_of(error)
     assert advice in found.advice
     assert bool(found.advice) == bool(advice)
     assert is_out_of_memory(error) == found.out_of_memory == memory
@@ -158,11 +158,11 @@ def test_an_error_of_ours_is_its_words_and_one_without_any_is_the_end_of_the_run
         def __str__(self):
             raise TypeError("no text")
 
-    found = failed(JaxprofError("no such device", "look at devices"))
+    found = failure_of(JaxprofError("no such device", "look at devices"))
     told = (found.status, found.error, found.advice, found.traceback)
     assert told == ("failed", "no such device", "look at devices", "")
-    assert failed(Mute()).error == "Mute: (reading its message raised TypeError)"
-    tried = failed(RuntimeError("All configs failed.\n" + "RESOURCE_EXHAUSTED: 120 GiB\n" * 10))
+    assert failure_of(Mute()).error == "Mute: (reading its message raised TypeError)"
+    tried = failure_of(RuntimeError("All configs failed.\n" + "RESOURCE_EXHAUSTED: 120 GiB\n" * 10))
     assert (tried.error, tried.out_of_memory) == (
         "RuntimeError: All configs failed.\nRESOURCE_EXHAUSTED: 120 GiB (10 times)",
         True,
@@ -178,7 +178,7 @@ def test_the_frames_that_measure_are_left_out_also_of_what_led_to_it():
 
     with pytest.raises(ValueError, match="mine") as caught:
         users()
-    text = failed(caught.value).traceback
+    text = failure_of(caught.value).traceback
     assert Path(__file__).name in text
     assert "engine/measure" not in text.replace("tests/engine/measure", "")
     assert "no_such_thing" in text, "why it was raised stays"

@@ -18,7 +18,7 @@ from jaxprof.analysis.programs.sentences import compile_reason
 from jaxprof.recorder import frame_owner as places
 from jaxprof.recorder.compiles import module_size, monitoring, rows
 from jaxprof.recorder.compiles.arguments import Leaf, TreeReader, static_text
-from jaxprof.recorder.compiles.functions import Identities, code_of, name_matches, unwrapped, wraps
+from jaxprof.recorder.compiles.functions import Identities, code_of, name_matches, wrapper_chain, wraps
 from jaxprof.recorder.compiles.ledger import ROWS_A_SECOND, Ledger
 from jaxprof.recorder.compiles.reasons import (
     LEAVES_A_FUNCTION,
@@ -375,7 +375,7 @@ def test_functions_are_found_inside_what_wraps_them():
     def outer(x):
         return inner(x)
 
-    assert unwrapped(functools.partial(outer, 1))[-1] is inner
+    assert wrapper_chain(functools.partial(outer, 1))[-1] is inner
     assert code_of(functools.partial(outer, 1)) is inner.__code__
     assert name_matches(functools.partial(outer), "inner")
     assert not name_matches(outer, "other")

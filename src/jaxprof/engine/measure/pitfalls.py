@@ -152,7 +152,7 @@ def narrowed_inputs(arguments: tuple[Any, ...]) -> Iterator[WarningRaised]:
         yield WarningRaised(code="dtype_narrowed", values={"wide": wide, "narrow": narrow})
 
 
-def recompiled(ledger: CompileLedger, cause: str) -> Iterator[WarningRaised]:
+def recompile_warnings(ledger: CompileLedger, cause: str) -> Iterator[WarningRaised]:
     """Yield a warning for compilations where none was expected: at the `first_call`, or in the `steady_run`."""
     compiles = [span.function for span in ledger.spans if span.stage == "compile"]
     if compiles:

@@ -28,9 +28,9 @@ from jaxprof.base.text import REDACTED
 from jaxprof.base.values import dataclass, field, frozen
 from jaxprof.events import NOWHERE, SourceLocation
 from jaxprof.recorder.compiles.arguments import static_text
-from jaxprof.recorder.compiles.functions import closure_of, code_of, held_function, name_matches, unwrapped, wraps
+from jaxprof.recorder.compiles.functions import closure_of, code_of, held_function, name_matches, wrapper_chain, wraps
 from jaxprof.recorder.frame_owner import JAX, LIBRARY, STDLIB, USER, file_kind, frame_kind, outwards
-from jaxprof.recorder.samples.call_text import parsed, position_of, source_lines
+from jaxprof.recorder.samples.call_text import position_of, source_lines, tree_of
 from jaxprof.recorder.samples.flow import LOOPS, is_within, span_of, statements_around
 
 _VARARGS, _VARKEYWORDS = 0x04, 0x08
@@ -154,17 +154,17 @@ class Made:
     """How a function was made. Holds text only, none of the user's objects."""
 
     factory: str
-    place: SourceLocation
+    location: SourceLocation
     """Call of the factory; `NOWHERE` if it was not found."""
     closure: tuple[tuple[str, str, int], ...]
     """The factory's variables that the function uses: name, value as text, and its hash if it holds a secret."""
 
 
-def made_by(function: Any, frame: FrameType | None, *, find_place: bool) -> Made | None:
+def factory_of(function: Any, frame: FrameType | None, *, find_location: bool) -> Made | None:
     """Return the factory of `function`. None if the function is not defined inside another one, or if its factory is
-    still running, because the function is then defined where it is used. `find_place`: whether to find the factory's
+    still running, because the function is then defined where it is used. `find_location`: whether to find the factory's
     call."""
-    written = next((layer for layer in reversed(unwrapped(function)) if isinstance(layer, FunctionType)), None)
+    written = next((layer for layer in reversed(wrapper_chain(function)) if isinstance(layer, FunctionType)), None)
     if written is None or _LOCALS not in written.__qualname__:
         return None
     qualified = written.__qualname__.rpartition(_LOCALS)[0]
@@ -172,20 +172,20 @@ def made_by(function: Any, frame: FrameType | None, *, find_place: bool) -> Made
     if any(caller.f_code.co_qualname == qualified for caller in frames):
         return None
     factory = qualified.rpartition(".")[2]
-    place = NOWHERE
+    location = NOWHERE
     # The call of the factory in the innermost function on the stack that has one: the last before its current line.
-    for caller in _user_frames(frame) if find_place else ():
+    for caller in _user_frames(frame) if find_location else ():
         lines = _calls(caller.f_code, factory)
         if lines:
             before = [line for line in lines if line <= caller.f_lineno]
-            place = SourceLocation(caller.f_code.co_filename, (before or lines)[-1], caller.f_code.co_name)
+            location = SourceLocation(caller.f_code.co_filename, (before or lines)[-1], caller.f_code.co_name)
             break
     closure = []
     for name, value in islice(closure_of(written), _VALUES_KEPT):
         text = static_text(value, name)
         is_hidden = REDACTED in text and type(value) in (str, bytes, int, float)  # only these surely have a hash
         closure.append((name, text, hash(value) if is_hidden else 0))
-    return Made(factory, place, tuple(closure))
+    return Made(factory, location, tuple(closure))
 
 
 def _user_frames(frame: FrameType | None) -> Iterator[FrameType]:
@@ -230,7 +230,7 @@ def in_later_calls(names: Sequence[str], keywords: Sequence[str], frame: FrameTy
     arguments |= {item.arg: item.value for item in site.call.keywords if item.arg and item.arg in keywords}
     written = arguments.items()
     taken = {ast.unparse(target) for target in _targets(site.statement)}
-    taken |= set(_passed_on(site.loop, taken)) if site.loop is not None else set()
+    taken |= set(_names_passed_on(site.loop, taken)) if site.loop is not None else set()
     replaced = {name for name, argument in written if _is_part_of(ast.unparse(argument), taken)}
     assigned: set[str] = set()  # in the loop or the function around the call, with its parameters
     for node in ast.walk(site.scope) if site.scope is not None else ():
@@ -260,7 +260,7 @@ def _site(frame: FrameType | None) -> _Site | None:
     loop: ast.stmt | None = None
     scope: ast.stmt | None = None
     statement: ast.stmt | None = None
-    for statement in statements_around(parsed(caller.f_code.co_filename), lambda part: is_within(at, span_of(part))):
+    for statement in statements_around(tree_of(caller.f_code.co_filename), lambda part: is_within(at, span_of(part))):
         if isinstance(statement, LOOPS):
             loop = scope = statement
         elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -285,7 +285,7 @@ def _targets(statement: ast.AST) -> Iterator[ast.expr]:
             yield target
 
 
-def _passed_on(loop: ast.stmt, taken: set[str]) -> Iterator[str]:
+def _names_passed_on(loop: ast.stmt, taken: set[str]) -> Iterator[str]:
     """Return the names to which another statement of the loop assigns the results: `params = new_params`."""
     for node in ast.walk(loop):
         if isinstance(node, ast.Assign):

@@ -96,7 +96,7 @@ class CacheClears:
 
     def __init__(self) -> None:
         self.count = 0
-        self.place = NOWHERE
+        self.location = NOWHERE
         """Location of the last call; `NOWHERE` if there was none."""
         self._replaced: ReplacedName | None = None
 
@@ -113,7 +113,7 @@ class CacheClears:
     def _counting(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def clear_caches(*args: Any, **kwargs: Any) -> Any:
             self.count += 1
-            self.place = called_from(sys._getframe(1))
+            self.location = called_from(sys._getframe(1))
             return original(*args, **kwargs)
 
         return clear_caches

@@ -35,7 +35,7 @@ from jaxprof.recorder.compiles.functions import (
     code_of,
     is_called_through_its_type,
     primitive_parameters,
-    unwrapped,
+    wrapper_chain,
 )
 from jaxprof.recorder.frame_owner import JAX, file_kind
 from jaxprof.recorder.samples.states import WORTH_COPYING_BYTES
@@ -239,7 +239,7 @@ class SignatureReader:
                     if len(self._written) >= WRITTEN_REMEMBERED:
                         self._written.clear()
                     self._written[key] = layout
-            by_place = {at: name for name, at in arguments.donated.items()}
+            name_at = {at: name for name, at in arguments.donated.items()}
             arguments = _CallParts(
                 names=layout.names,
                 leaves=[arguments.leaves[entry] if isinstance(entry, int) else entry for entry in layout.leaves],
@@ -256,7 +256,7 @@ class SignatureReader:
                 aligned={to for to, at in enumerate(layout.leaves) if at in arguments.aligned},
                 numbers=arguments.numbers,
                 donated={
-                    by_place[at]: to for to, at in enumerate(layout.leaves) if isinstance(at, int) and at in by_place
+                    name_at[at]: to for to, at in enumerate(layout.leaves) if isinstance(at, int) and at in name_at
                 },
                 under=arguments.under,
             )
@@ -316,20 +316,20 @@ class SignatureReader:
         """Match the program's leaves with those of the user's call. This depends on both trees, not on the arrays."""
         arguments = [(name, self._trees.read(value)) for name, value, _ in arguments_of(written)]
         # the arrays of the objects that a library's wrapper calls are arguments, too
-        modules = filter(is_called_through_its_type, unwrapped(written.function)[1:])
+        modules = filter(is_called_through_its_type, wrapper_chain(written.function)[1:])
         arguments += [("self", self._trees.read(item)) for item in modules]
-        places = _places(passed, [leaf for _, tree in arguments for leaf in tree.leaves])
+        indices = _indices(passed, [leaf for _, tree in arguments for leaf in tree.leaves])
         layout = _UserLayout(structures=list(passed.structures))
         for argument, tree in arguments:
             layout.structures.append(tree.digest)
             layout.statics.update((argument + path, words) for path, words in tree.statics)
             for path, leaf in zip(tree.paths, tree.leaves, strict=True):
-                positions = places.get(id(leaf))
+                positions = indices.get(id(leaf))
                 if positions:
                     layout.add(argument + path, positions.pop(0))
                 elif not hasattr(leaf, "dtype") and argument != "self":
                     layout.add(argument + path, self._leaves.static(leaf, argument + path))
-        left = {at for positions in places.values() for at in positions}
+        left = {at for positions in indices.values() for at in positions}
         for at, leaf in enumerate(passed.leaves):
             if at in left:
                 layout.add(passed.names[at], at)
@@ -338,21 +338,21 @@ class SignatureReader:
         return layout
 
 
-def _places(inner: _CallParts, written: list[Any]) -> dict[int, list[int]]:
+def _indices(inner: _CallParts, written: list[Any]) -> dict[int, list[int]]:
     """Return the indices of the user's values among the program's leaves, by their addresses. If none is found (`pmap`
     has split them over its devices), they are matched by order, unless the shapes differ."""
     passed = {id(value) for value in written}
-    places: dict[int, list[int]] = {}
+    indices: dict[int, list[int]] = {}
     dynamic = [at for at, leaf in enumerate(inner.leaves) if not leaf.is_static]
     for at in dynamic:
-        places.setdefault(id(inner.objects[at]), []).append(at)
+        indices.setdefault(id(inner.objects[at]), []).append(at)
     arrays = [value for value in written if hasattr(value, "dtype")]
-    if not passed.isdisjoint(places) or len(arrays) > len(dynamic):
-        return places
+    if not passed.isdisjoint(indices) or len(arrays) > len(dynamic):
+        return indices
     ordered: dict[int, list[int]] = {}
     for at, value in zip(dynamic, arrays, strict=False):
         if getattr(value, "shape", None) != getattr(inner.objects[at], "shape", None):
-            return places
+            return indices
         ordered.setdefault(id(value), []).append(at)
     return ordered | {index: [at] for index, at in enumerate(dynamic[len(arrays) :])}
 
@@ -389,7 +389,7 @@ def _strings(value: Any) -> tuple[str, ...]:
 def parameter_names(function: Any) -> list[str]:
     """Return the names of the positional parameters that a caller of `function` fills, as far as they are known."""
     skipped, keywords = 0, set()
-    for item in unwrapped(function):
+    for item in wrapper_chain(function):
         if isinstance(item, functools.partial):
             skipped += len(item.args)
             keywords |= set(item.keywords)

@@ -84,7 +84,7 @@ def counters_of(loop: Loop) -> tuple[LoopCounter, ...]:
         at, operation = instruction.offset, instruction.opname
         if at < loop.begins or at > loop.ends or any(other.begins <= at <= other.ends for other in inner):
             continue
-        if operation.startswith("STORE_") and (names := _stored(operation, instruction.argval)):
+        if operation.startswith("STORE_") and (names := _stores(operation, instruction.argval)):
             for name in names:
                 is_global = operation == "STORE_GLOBAL"
                 found.setdefault(name, LoopCounter(name, at, head, is_global))
@@ -97,7 +97,7 @@ def counters_of(loop: Loop) -> tuple[LoopCounter, ...]:
     return tuple(chosen[:_MOST_COUNTERS])
 
 
-def _stored(operation: str, argument: object) -> tuple[str, ...]:
+def _stores(operation: str, argument: object) -> tuple[str, ...]:
     if operation in ("STORE_NAME", "STORE_GLOBAL", "STORE_DEREF") or operation.startswith("STORE_FAST"):
         names = argument if isinstance(argument, tuple) else (argument,)
         if operation == "STORE_FAST_LOAD_FAST":
@@ -219,7 +219,7 @@ class SeriesLog:
                 events.append(
                     StepsTaken(
                         monotonic_seconds=now,
-                        where=self._loop.place,
+                        where=self._loop.location,
                         found_by=self._found_by,
                         first=first,
                         numbered_by=series.name,
@@ -291,7 +291,7 @@ class MomentLog:
         self._read |= read
         newest = max(moments, default=LEFT)
         reads, start = deque(sorted(self._read)), 0
-        for end in (*_left_at(moments), len(moments)):
+        for end in (*_exits(moments), len(moments)):
             if start < end:
                 # In ranges that begin where counters were read.
                 bounds = [start]
@@ -353,7 +353,7 @@ class MomentLog:
         return self._series.events(now, age_seconds, final=final)
 
 
-def _left_at(moments: Sequence[float]) -> Iterator[int]:
+def _exits(moments: Sequence[float]) -> Iterator[int]:
     at = -1
     with suppress(ValueError):
         while True:

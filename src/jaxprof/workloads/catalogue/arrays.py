@@ -51,17 +51,17 @@ def transfer_inputs(random, bytes):
     return random.standard_normal(bytes // 4, dtype="float32")
 
 
-def aligned(inputs):
+def align(inputs):
     """Return x where a multiple of 64 bytes begins: XLA prefers such a buffer, and may share it on a CPU."""
-    return (place(inputs[0], 0),)
+    return (with_offset(inputs[0], 0),)
 
 
-def unaligned(inputs):
+def misalign(inputs):
     """Return x four bytes past a multiple of 64, so that it has to be copied."""
-    return (place(inputs[0], 4),)
+    return (with_offset(inputs[0], 4),)
 
 
-def place(x, offset):
+def with_offset(x, offset):
     room = np.empty(x.nbytes + 128, np.uint8)
     start = -room.ctypes.data % 64 + offset
     placed = room[start : start + x.nbytes].view(x.dtype)
@@ -86,28 +86,28 @@ def place(x, offset):
             name="numpy",
             how="numpy",
             function=copy,
-            adapt=aligned,
+            adapt=align,
             description="NumPy, a copy within host memory",
         ),
         Variant(
             name="host-to-device",
             how="eager",
             inputs="host",
-            adapt=aligned,
+            adapt=align,
             description="device_put of an array aligned to 64 bytes; shared, not copied, on a CPU",
         ),
         Variant(
             name="host-to-device-unaligned",
             how="eager",
             inputs="host",
-            adapt=unaligned,
+            adapt=misalign,
             description="device_put of an array 4 bytes off such a boundary; always a copy",
         ),
         Variant(
             name="device-to-host",
             how="eager",
             function=device_to_host,
-            adapt=aligned,
+            adapt=align,
             description="numpy.asarray of a device array that was not read before; a view, not a copy, on a CPU",
         ),
     ],
