@@ -52,7 +52,7 @@ def tapped(name, function, *args, jax_name="step", **options):
     return said
 
 
-def test_a_call_is_measured_as_a_workload_is_with_a_cold_compile_and_can_be_made_again(capsys):
+def test_a_call_is_measured_cold_and_can_be_repeated(capsys):
     state, batch = arguments()
     step(state, batch, power=3)
     state, batch = arguments()
@@ -81,7 +81,7 @@ def test_a_call_is_measured_as_a_workload_is_with_a_cold_compile_and_can_be_made
     assert made[2] == 3
 
 
-def test_values_are_kept_when_asked_although_the_call_donates_them():
+def test_values_of_donated_arguments_are_kept_on_request():
     state, batch = arguments()
     kept = KeptArguments.of((state, batch), {}, values=True)
     step(state, batch)

@@ -35,9 +35,7 @@ def test_what_the_package_has_is_as_the_script_writes_it(pins):
     assert set(pins.read(text)) == set(pins.PACKAGES)
 
 
-def test_a_new_version_is_added_for_each_platform_and_one_that_is_listed_is_not_changed(
-    pins, tmp_path, monkeypatch, capsys
-):
+def test_new_versions_are_pinned_and_listed_ones_unchanged(pins, tmp_path, monkeypatch, capsys):
     file = tmp_path / "pins.txt"
     old = f"libtpu==0.9 --hash=sha256:{'1' * 64}\n"
     file.write_text(old)

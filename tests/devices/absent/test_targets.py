@@ -91,7 +91,7 @@ def test_what_has_no_known_hash_is_refused(unknown):
 
 
 @pytest.mark.process
-def test_pip_is_told_to_check_and_without_hashes_only_where_that_was_asked_for(tmp_path, monkeypatch, state_home):
+def test_pip_checks_hashes_unless_unpinned_is_allowed(tmp_path, monkeypatch, state_home):
     log = tmp_path / "log"
     keep = f'echo "$@" > {log}; while [ "$1" != "-r" ]; do shift; done; cat "$2" >> {log}; exit 1'
     python = fake_python(tmp_path, keep)
@@ -155,7 +155,7 @@ def test_half_a_folder_is_never_used_whatever_ends_the_installer(error, tmp_path
 
 
 @pytest.mark.process
-def test_installing_goes_into_a_folder_of_our_own_and_only_the_child_sees_it(tmp_path, monkeypatch, state_home):
+def test_wheels_go_into_a_folder_that_only_the_child_sees(tmp_path, monkeypatch, state_home):
     monkeypatch.setenv("PYTHONPATH", "/theirs")
     python = fake_python(tmp_path, 'while [ "$1" != "--target" ]; do shift; done; mkdir -p "$2"; exit 0')
     with pytest.raises(JaxprofError, match="not here") as caught:

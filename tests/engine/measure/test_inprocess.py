@@ -43,7 +43,7 @@ def samples(events, run="r1"):
     return [value for event in taken if event.series == "run" for value in event.seconds]
 
 
-def test_donated_arguments_are_made_anew_and_the_callers_stay_alive():
+def test_donated_arguments_are_copies():
     mine = jnp.ones(1000)
     events = profiled(jax.jit(lambda x: x * 2, donate_argnums=0), mine)
     ok(events)
@@ -63,7 +63,7 @@ def test_a_compile_is_cold_the_second_time_too():
     assert "compile_cached" not in {event.code for event in of(events, e.WarningRaised)}
 
 
-def test_a_static_argument_that_does_not_exist_is_refused_where_the_names_are_known():
+def test_an_unknown_static_argument_is_refused():
     def known(x, n=2):
         return x * n
 
