@@ -103,7 +103,6 @@ class MainThread:
         return result
 
     def stop(self) -> None:
-        """Make `serve` return."""
         self._work.put(None)
 
     def serve(self) -> None:
@@ -195,7 +194,6 @@ class Engine:
         self._requests.put(None)
 
     def _send_heartbeats(self) -> None:
-        """Send a heartbeat each second, as long as the process lives."""
         while True:
             time.sleep(HEARTBEAT_SECONDS)
             self._pipe.send(Heartbeat(run="" if self._control.waits_for_turn else self._working_on))
@@ -261,7 +259,6 @@ _ANSWERS: dict[type[Any], Callable[[Any], object]] = {
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run the process, from its arguments to its end."""
     parser = argparse.ArgumentParser(prog="jaxprof-engine")
     parser.add_argument("--events-fd", type=int, required=True)
     parser.add_argument("--control-fd", type=int, required=True)

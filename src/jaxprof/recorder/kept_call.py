@@ -44,7 +44,6 @@ class KeptArray:
 
     @property
     def devices(self) -> int:
-        """Number of devices that hold the array."""
         return len(self.sharding.device_set) if self.sharding is not None else 1
 
 

@@ -66,7 +66,6 @@ class ProgramPipe:
     """Sends lines from any thread, and from a signal handler that interrupts the sending of a line."""
 
     def __init__(self, writing: int, reading: int) -> None:
-        """Take the two ends of the pipe, as inherited."""
         self._descriptor = Descriptor(hidden(writing))
         self._reading = hidden(reading)
         os.set_blocking(self._descriptor.number, False)
@@ -78,7 +77,6 @@ class ProgramPipe:
         self._rest = memoryview(b"")
         self._stalled = False
         self.dropped = 0
-        """Number of lines that the client will not receive."""
 
     def send(self, line: bytes) -> None:
         """Write `line` and a line break, or leave it to the thread that is writing."""

@@ -32,7 +32,6 @@ from jaxprof.recorder.guest import raised_by_program
 from jaxprof.recorder.jax_import import JaxFinder
 
 _MESSAGE_KEPT = 300
-"""Limit for the characters of an exception's message."""
 _TRACEBACK = "Traceback (most recent call last):"
 _MODULES_NEEDED_AT_END = ("jaxprof.engine.measure.environment", "jaxprof.engine.measure.jax_devices")
 

@@ -40,7 +40,6 @@ _SIGNALS = signals("SIGINT", "SIGTERM", "SIGHUP")
 
 
 Item = list[Event] | signal.Signals | Future[None]
-"""Events, a signal, or that the scheduler's thread has ended."""
 
 
 class HeadlessRuns:
@@ -166,7 +165,6 @@ class Progress:
             self._write(_CLEAR + line)
 
     def end(self) -> None:
-        """Remove the live line."""
         if self._drawn:
             self._drawn = ""
             self._write(_CLEAR)

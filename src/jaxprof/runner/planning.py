@@ -30,7 +30,6 @@ class PlannedRun:
     baseline: PlannedRun | None = None
     """The run that this one is compared with; None for the baseline itself."""
     compile_only: bool = False
-    """Whether the program is lowered and compiled, and not run."""
     elsewhere: AbsentDevices | None = None
     """Devices not on this machine for which it is compiled; `spec.device` is then their label."""
     mesh: Mapping[str, int] = field(default_factory=dict)
@@ -281,7 +280,6 @@ def _one_size(
 
 
 def _spec(info: WorkloadInfo, variant: VariantInfo, parameters: Mapping[str, Scalar], choice: PlanOptions) -> RunSpec:
-    """Return what measuring and compiling a variant have in common."""
     return RunSpec(
         target=info.target,
         workload=info.name,

@@ -33,9 +33,7 @@ HASTE_SECONDS = 2.0
 """Time to the next step after a repeated signal. A program's recorder reports within a small part of it that the
 program handles the signal itself, unless all of it is stopped or held up."""
 ENDING_SIGNALS = signals("SIGINT", "SIGTERM", "SIGHUP")
-"""Signals that ask a program to end."""
 TERMINATE, KILL = 1, 2
-"""The steps."""
 
 
 class Escalation:
@@ -46,11 +44,9 @@ class Escalation:
         """The first signal that asked the program to end; None if none did."""
         self.asked: int | None = None
         self.step = 0
-        """The last step that was due."""
         self._due = float("inf")
 
     def ask(self, number: int) -> None:
-        """Note that a signal asks the program to end."""
         now = time.monotonic()
         if self.first is None:
             self.first = number
@@ -67,7 +63,6 @@ class Escalation:
         self.step, self._due = 0, float("inf")
 
     def begin(self) -> None:
-        """Begin to count, unless that has begun."""
         self._due = min(self._due, time.monotonic() + GRACE_SECONDS)
 
     def due_step(self) -> int | None:

@@ -48,7 +48,6 @@ class Scheduler(RecordingScheduler):
         """Guards the queue, and `_current` with the children of its sides. The thread of `run` reads and closes the
         children without the lock; others only cancel or kill them, with the lock held."""
         self.max_silence_seconds = MAX_SILENCE_SECONDS
-        """How long an engine may give no sign of its run before it is ended."""
         self._queue: deque[tuple[str, PlannedRun]] = deque()
         self._ids: dict[PlannedRun, str] = {}
         self._current: dict[str, Side] = {}
@@ -76,7 +75,6 @@ class Scheduler(RecordingScheduler):
         return ids
 
     def run(self) -> None:
-        """Run the queue until it is empty."""
         while True:
             with self._lock:
                 if not self._queue or self._closed:
@@ -159,7 +157,6 @@ class Scheduler(RecordingScheduler):
         return planned.interpreter or self.interpreter
 
     def _environment_for(self, planned: PlannedRun) -> WorkerEnvironment:
-        """Return the environment of the run's processes. Raises JaxprofError."""
         placement = self._placement(planned, self._interpreter(planned))
         environment = {**placement.environment, **planned.environment}
         paths = [variables.get("PYTHONPATH") for variables in (planned.environment, placement.environment)]

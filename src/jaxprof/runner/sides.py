@@ -40,7 +40,6 @@ class ComparedSide:
     """One side of a comparison: a target with everything that it is run with."""
 
     label: str
-    """Letter of the side: `A`, `B`..."""
     title: str
     """Description for people: `train.py:step, XLA_FLAGS=...`."""
     workload: WorkloadInfo
@@ -61,7 +60,6 @@ class ComparedSide:
     """Variables that make Python import the modules of a checked-out revision."""
 
     def spec(self) -> SideSpec:
-        """Return the record of the side that the session keeps."""
         return SideSpec(
             label=self.label,
             title=self.title,
@@ -242,7 +240,6 @@ def read_sides(targets: Sequence[Target], words: Mapping[str, Any]) -> Iterator[
 
 
 def _differ(words: Mapping[str, Any]) -> bool:
-    """Return whether A and B differ by more than their targets."""
     return words.get("revision") is not None or any(words.get(f"{name}_b") for name in _OF_A_SIDE)
 
 

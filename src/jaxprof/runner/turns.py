@@ -207,7 +207,6 @@ class Group:
         self._rule = LaunchRule.of([side.plan for side in sides])
 
     def measure(self) -> None:
-        """Measure all launches of all sides, and close their runs."""
         if self._apart_reason:
             self._measure_apart(self._apart_reason)
         for launch in range(1, self._launches + 1):
@@ -361,7 +360,6 @@ class Group:
         return isinstance(event, _RECORDED_EVERY_LAUNCH)
 
     def _take_turns(self, launch: int, sides: Sequence[Side]) -> None:
-        """Give all sides their blocks of the steady run."""
         if not sides:
             return
         budget = min(side.plan.spec.timing_seconds for side in sides) / self._launches

@@ -170,7 +170,6 @@ def _shardings(module: ModuleType, name: str) -> Sequence[Any] | Callable[..., A
 
 
 def _hint(location: str, module: ModuleType) -> str:
-    """Return the functions in `module`, as a hint."""
     defined = functions_in(module)
     if not defined:
         return "It defines no function."

@@ -213,7 +213,6 @@ def kernel_bound(kernel: Kernel, machine: Machine, over: Exchange | None) -> tup
 
 
 def step_time(module: Module, machine: Machine) -> StepTime:
-    """Return the least time of one run of `module` on `machine`."""
     exchanged = exchanges(module, machine)
 
     def bound(kernel: Kernel) -> float:

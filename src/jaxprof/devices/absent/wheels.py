@@ -54,9 +54,7 @@ class Kit:
     megabytes: int
     """Approximate download size; unpacked, the packages take two to three times as much."""
     licences: tuple[tuple[str, str], ...]
-    """Name and licence of each package, as the packages state them."""
     variables: dict[str, str]
-    """Variables for the child that compiles."""
 
 
 KITS: dict[Vendor, Kit] = {

@@ -116,7 +116,6 @@ def _where(text: str, reporter: Reporter) -> str:
 
 
 def failure_of(error: BaseException) -> RunFinished:
-    """Return the end of a run that raised `error`."""
     if isinstance(error, JaxprofError):
         memory = is_out_of_memory(error)
         return RunFinished(status="failed", error=error.what, advice=error.hint, out_of_memory=memory)

@@ -102,7 +102,6 @@ _OPAQUE = ("custom-call", "ynn_fusion", "__onednn", "__triton")
 
 
 def of_program(program: StagedProgram) -> Iterator[WarningRaised]:
-    """Yield a warning for each pitfall of a compiled program."""
     before, after = program.lowered_flops, program.compiled_flops
     unknown = any(sign in program.hlo for sign in _OPAQUE) or _holds_windows(program.jaxpr)
     if before and not unknown and (after or 0.0) < _FOLDED_SHARE * before:

@@ -62,10 +62,8 @@ class Leaf:
     placed: int = 0
     """Hash that distinguishes shardings with the same text."""
     static: str = ""
-    """Value of a static argument, as text."""
     static_hash: int = 0
     digest: int = field(default=0, compare=False, repr=False)
-    """Hash of the fields above, computed once."""
 
     def __post_init__(self) -> None:
         content = (self.shape, self.dtype, self.weak_type, self.sharding, self.placed, self.static, self.static_hash)

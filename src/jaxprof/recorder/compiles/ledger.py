@@ -55,7 +55,6 @@ class Ledger:
         self.on_row: Callable[[FunctionKey, Compiled], None] | None = None
         """Called with each compilation and the key of its function, before the compilation is emitted."""
         self.problems = 0
-        """Number of compilations that could not be recorded."""
         self._emit = emit
         self._process = os.getpid()
         self._threads = Threads(main_thread if main_thread is not None else threading.main_thread().ident or 0)
@@ -77,7 +76,6 @@ class Ledger:
         """Only ever tried, never waited for: the thread that holds it explains and emits what is over. If a signal
         handler of the program raises before the lock can be given back, its thread can still take it again."""
         self._ends: deque[float] = deque([0.0] * ROWS_A_SECOND, ROWS_A_SECOND)
-        """Monotonic times at which the last rows ended."""
 
     def attach(self) -> None:
         """Begin to listen. Raises RuntimeError if jax has not been imported yet."""
@@ -297,7 +295,6 @@ class Ledger:
         return None
 
     def _describe(self, row: CompilationRow, call: ObservedCall, frame: FrameType) -> None:
-        """Fill in what is compiled, and with which arguments."""
         row.signature = self._reader.read(call)
         if not call.found:
             row.key = FunctionKey(row.announced, under="derived")

@@ -32,7 +32,6 @@ _SAVED = "/jax/compilation_cache/compile_time_saved_sec"
 
 
 _watchers: list[Any] = []
-"""Ledgers: those that are told of compilations."""
 _registered: list[bool] = []
 
 
@@ -97,7 +96,6 @@ class CacheClears:
     def __init__(self) -> None:
         self.count = 0
         self.location = NOWHERE
-        """Location of the last call; `NOWHERE` if there was none."""
         self._replaced: ReplacedName | None = None
 
     def attach(self) -> None:

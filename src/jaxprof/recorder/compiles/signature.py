@@ -94,7 +94,6 @@ class Signature:
     made: Made | None = field(default=None, compare=False)
     """How the function was made, if another function makes it."""
     digest: int = field(default=0, compare=False, repr=False)
-    """Hash of the fields above, computed once."""
 
     def __post_init__(self) -> None:
         content = (self.function, self.names, self.leaves, self.keywords, self.structure, self.under)
@@ -140,7 +139,6 @@ class Signature:
 
     @property
     def known(self) -> bool:
-        """Whether anything of the call was seen."""
         return self.function is not None or bool(self.leaves)
 
 
@@ -280,7 +278,6 @@ class SignatureReader:
         )
 
     def _arguments(self, call: ObservedCall, wide: bool, jax: Any) -> _CallParts:
-        """Return the arguments as JAX sees them."""
         arguments = _CallParts()
         donated: set[Any] = set(_integers(call.options.get("donate_argnums")))
         donated |= set(_strings(call.options.get("donate_argnames")))
@@ -358,7 +355,6 @@ def _indices(inner: _CallParts, written: list[Any]) -> dict[int, list[int]]:
 
 
 def _transformation(tracer: Any) -> str:
-    """Return the transformation that a tracer belongs to, from its type."""
     kind = type(tracer).__name__.lower()
     if "batch" in kind:
         return "vmap"

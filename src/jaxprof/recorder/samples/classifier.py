@@ -110,7 +110,6 @@ class Classifier:
         self._work = _WorkPlaces()
 
     def classify(self, stack: Stack) -> Seen:
-        """Return what the thread does at this stack."""
         key = stack.key
         entry = self._seen.get(key)
         if entry is None:

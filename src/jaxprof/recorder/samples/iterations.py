@@ -43,7 +43,6 @@ FEWEST_LOOKS = 4
 """A loop that begins again after this many looks at its counter, or fewer, may run from begin to end between two looks,
 so that how often it ran is unknown."""
 _ENTRIES_AT_MOST = 2000
-"""Limit for the entries of one event."""
 _SERIES_AT_MOST = 100
 """Limit for the series of one window, after which times are dropped: an inner loop may begin very often."""
 
@@ -151,7 +150,6 @@ class _Series:
             self.close()
 
     def close(self) -> None:
-        """Make an entry of the merged iterations."""
         if self._iterations:
             self.seconds.append(self.waiting)
             self.counts.append(self._iterations)

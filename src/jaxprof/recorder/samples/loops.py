@@ -96,7 +96,6 @@ class _Handlers:
         self._begins: list[int] = []
         """Offsets of the handlers that the last instruction is in, outermost first."""
         self._last: tuple[str, ...] = ("", "", "")
-        """The last three operations."""
 
     def take(self, instruction: Instruction) -> None:
         self._last = (*self._last[1:], instruction.opname)
@@ -112,5 +111,4 @@ class _Handlers:
 
 
 def loops_at(code: CodeType, offset: int) -> tuple[Loop, ...]:
-    """Return the loops around an instruction, innermost first."""
     return tuple(loop for loop in loops_of(code) if loop.begins <= offset <= loop.ends)

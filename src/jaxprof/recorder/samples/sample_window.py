@@ -88,7 +88,6 @@ class SampleWindow:
     held: _Weights = field(default_factory=lambda: defaultdict(float))
     """Weights of those running samples that had to wait for the interpreter's lock."""
     paths: dict[_What, _Path] = field(default_factory=dict)
-    """The user's frames in the samples."""
     largest: dict[UserLine, int] = field(default_factory=dict)
     """Bytes of the largest array that was read at a line."""
     stages: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
@@ -471,7 +470,6 @@ class SampleWindow:
 
 
 def _with_line(sites: tuple[Site, ...], line: int, call: str) -> tuple[Site, ...]:
-    """Return the loops around another line of the innermost one."""
     first, *others = sites
     return (replace(first, at=replace(first.at, line=line, call=call)), *others)
 

@@ -30,7 +30,6 @@ class SampledFrame:
 
     @property
     def spot(self) -> CallSpot:
-        """The frame's instruction in the source."""
         return spot_of(self.code, self.offset)
 
     @property
