@@ -171,7 +171,7 @@ class Recorder:
 
     def _start_call_capture(self) -> None:
         if self._options.function:
-            from jaxprof.recorder.call_capture import CallCapture
+            from jaxprof.recorder.calls.call_capture import CallCapture
 
             self._call_capture = CallCapture(
                 self._options.function,

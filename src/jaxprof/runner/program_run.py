@@ -253,8 +253,11 @@ class ProgramScheduler(RecordingScheduler):
         self._session_recorder.close_runs([*self._made.values(), self._run], finished)
         process.close()
         self._session_recorder.flush()
-        # Time an empty call if calls of the hot loop are so brief that their own work has to be told from it. A job's
-        # processes, which may be thousands, leave that unknown, and so does a program that the user ended.
+        self._time_empty_call()
+
+    def _time_empty_call(self) -> None:
+        """Time an empty call if calls of the hot loop are so brief that their own work has to be told from it. A job's
+        processes, which may be thousands, leave that unknown, and so does a program that the user ended."""
         from jaxprof.analysis.programs.derive import program_result
         from jaxprof.analysis.programs.loop_time import needs_empty_call
 

@@ -20,7 +20,7 @@ from jaxprof.testing.programs import CalledFunction, CalledProgram, CompileWatch
 
 if TYPE_CHECKING:
     from jaxprof.api.session import Session
-    from jaxprof.recorder.kept_call import KeptArguments
+    from jaxprof.recorder.calls.kept_call import KeptArguments
 
 
 _LEAVES_NAMED = 16
@@ -107,7 +107,7 @@ class Caller:
         (by `jax.jit`, `nnx.jit`, `eqx.filter_jit`) is compiled by `jax.jit`. Raises UsageError for something that is
         not callable, and what the function raises."""
         from jaxprof.engine.measure.ahead_of_time import abstract
-        from jaxprof.recorder.kept_call import KeptArguments, KeptArray
+        from jaxprof.recorder.calls.kept_call import KeptArguments, KeptArray
 
         if not callable(fn):
             raise UsageError(f"jaxprof needs a function, not {type(fn).__name__}", "jaxprof(fn, *args, **kwargs)")
@@ -188,8 +188,8 @@ def _types(kept: KeptArguments, function: Any) -> tuple[str, ...]:
 
     from jaxprof.base.text import shorten
     from jaxprof.base.units import bytes_
+    from jaxprof.recorder.calls.kept_call import KeptArray
     from jaxprof.recorder.compiles.arguments import static_text
-    from jaxprof.recorder.kept_call import KeptArray
     from jaxprof.workloads.callables import arguments_by_name
     from jaxprof.workloads.specs import array_text
 

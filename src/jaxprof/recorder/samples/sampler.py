@@ -289,11 +289,6 @@ class StackSampler:
         seen = self._interpret(stack, stage, wait)
         share = ran / seconds if ran is not None and seconds > 0 else None
         running = running or bool(wait.held) or (share is not None and share > seen.running_above)
-        if self._inline is None and self._last_stages.get("compile", 0.0) > 0:
-            try:
-                self._inline = sys.modules["jax"].default_backend() == "cpu"
-            except Exception:  # noqa: BLE001 - no such function, or a backend that fails: the program will hear of it
-                self._inline = True
         self._window.add(
             seen,
             seconds,
@@ -302,7 +297,7 @@ class StackSampler:
             stage=stage,
             busy_seconds=ran,
             held=bool(wait.held),
-            inline=self._inline is not False,
+            inline=self._computes_inline(),
             array_bytes=stack.fetched_bytes or stack.array_bytes,
         )
         if not stage:
@@ -325,6 +320,15 @@ class StackSampler:
         if wait.held is False:
             return seen
         return seen.held(forced=wait.forced, brief=wait.brief) if wait.held or seen.kind == COMPILED else seen
+
+    def _computes_inline(self) -> bool:
+        """Whether the thread that calls a compiled function may compute it itself, as on a CPU."""
+        if self._inline is None and self._last_stages.get("compile", 0.0) > 0:
+            try:
+                self._inline = sys.modules["jax"].default_backend() == "cpu"
+            except Exception:  # noqa: BLE001 - no such function, or a backend that fails: the program will hear of it
+                self._inline = True
+        return self._inline is not False
 
     def _send_window(self, now: float, least: str = "host_busy", *, final: bool = False) -> None:
         """Close the window, emit what it holds, and begin the next. `least`: state of time without samples."""

@@ -12,9 +12,9 @@ import pytest
 
 from engine.measure.heard import of
 from jaxprof import events as e
-from jaxprof.recorder import call_capture
-from jaxprof.recorder.call_capture import CallCapture
-from jaxprof.recorder.kept_call import KeptArguments, find_jitted, write_call
+from jaxprof.recorder.calls import call_capture
+from jaxprof.recorder.calls.call_capture import CallCapture
+from jaxprof.recorder.calls.kept_call import KeptArguments, find_jitted, write_call
 from jaxprof.session.warning_text import with_text
 from jaxprof.workloads.find import find
 

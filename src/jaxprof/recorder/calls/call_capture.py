@@ -25,8 +25,8 @@ from jaxprof.events import (
     RunSpec,
     WarningRaised,
 )
+from jaxprof.recorder.calls.kept_call import KeptArguments, WrittenCall, find_jitted, write_call
 from jaxprof.recorder.guest import raised_by_program
-from jaxprof.recorder.kept_call import KeptArguments, WrittenCall, find_jitted, write_call
 
 _NAMES_KEPT = 500
 _LINES_KEPT = 200
