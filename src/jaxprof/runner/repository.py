@@ -7,7 +7,8 @@ import os
 import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -106,21 +107,15 @@ def revisions(targets: Iterable[tuple[str, str]]) -> Iterator[RevisionRead]:
             continue
         folder = Path(location).parent
         if folder not in known:
-            known[folder] = _revision(target)
+            known[folder] = None
+            with suppress(UsageError):
+                repository = repository_of(target)
+                if commit := repository.commit("HEAD"):
+                    dirty = repository.is_dirty(PATIENCE_SECONDS)
+                    known[folder] = RevisionRead(repository=str(repository.folder), commit=commit, dirty=dirty)
         read = known[folder]
         if read is not None:
-            yield RevisionRead(run=run, repository=read.repository, commit=read.commit, dirty=read.dirty)
-
-
-def _revision(target: str) -> RevisionRead | None:
-    try:
-        repository = repository_of(target)
-        commit = repository.commit("HEAD")
-    except UsageError:
-        return None
-    if commit is None:
-        return None
-    return RevisionRead(repository=str(repository.folder), commit=commit, dirty=repository.is_dirty(PATIENCE_SECONDS))
+            yield replace(read, run=run)
 
 
 def is_file(location: str) -> bool:

@@ -149,7 +149,10 @@ def _target(run: Run) -> str:
 def _argv(session: Session, run: Run) -> tuple[str, ...]:
     """Return `sys.argv` for the run. Raises UsageError if the session redacted a part of it, or an argument, because
     `[redacted]` would be passed as an argument."""
-    argv = run.plan.argv or _program_argv(session)
+    argv = run.plan.argv
+    if not argv:  # of the session's program; a notebook's arguments are its kernel's
+        programs = [each.program.started for each in session.runs.values() if each.program is not None]
+        argv = next((tuple(each.argv) for each in programs if each is not None and each.how != "cell"), ())
     values = (value for value in run.plan.parameters.values() if isinstance(value, str))
     if any(REDACTED in word for word in (*argv, *run.plan.arguments, *values)) and run.plan.target not in names():
         raise UsageError(
@@ -157,12 +160,3 @@ def _argv(session: Session, run: Run) -> tuple[str, ...]:
             "Start its program again with its arguments: jaxprof script FILE ARGS.",
         )
     return argv
-
-
-def _program_argv(session: Session) -> tuple[str, ...]:
-    """Return the arguments of the session's program; empty if it recorded none, or if they belong to a notebook."""
-    for run in session.runs.values():
-        started = run.program.started if run.program is not None else None
-        if started is not None and started.how != "cell":
-            return tuple(started.argv)
-    return ()

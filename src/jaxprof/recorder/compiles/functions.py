@@ -129,21 +129,17 @@ def held_function(function: Any) -> Any:
     """Return the function outside JAX in the closure of one of JAX's own, such as `pmap` compiles; None without one."""
     looked_at = [item for item in wrapper_chain(function) if isinstance(item, FunctionType)]
     for candidate in looked_at[:_WRAPPERS_FOLLOWED]:
-        for content in _closure_values(candidate):
+        contents: list[Any] = []
+        for _, content in closure_of(candidate):
+            contents.append(content)
+            if type(content).__module__.startswith("jax."):  # JAX keeps the function in slots of its own objects there
+                contents += [getattr(content, slot, None) for slot in getattr(type(content), "__slots__", ())]
+        for content in contents:
             if isinstance(content, FunctionType) and content not in looked_at:
                 if file_kind(content.__code__.co_filename) != JAX:
                     return content
                 looked_at.append(content)
     return None
-
-
-def _closure_values(function: FunctionType) -> Iterator[Any]:
-    """Yield the values in a function's closure, and in the slots of JAX's own objects there."""
-    for _, content in closure_of(function):
-        yield content
-        if type(content).__module__.startswith("jax."):
-            for slot in getattr(type(content), "__slots__", ()):
-                yield getattr(content, slot, None)
 
 
 def closure_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
