@@ -12,7 +12,7 @@ import pytest
 import jaxprof
 from jaxprof.analysis.runs.run_result import RunResult, Versus
 from jaxprof.api.recording import Recording
-from jaxprof.engine.protocol.recording import RecordingOptions
+from jaxprof.engine.protocol import RecordingOptions
 from jaxprof.hlo.stages import ModuleStages
 from jaxprof.session.run import Run
 from jaxprof.stats.comparison import TimeComparison

@@ -120,7 +120,7 @@ def test_devices_as_people_write_them():
 
 
 @pytest.mark.parametrize("text", ["cuda:7", "gpu:9", "cud:0", "", "cuda:", "cuda:x", "cuda:-1", ":0", "cuda:0:1"])
-def test_what_is_no_device_is_refused_and_an_unknown_one_names_the_near_ones(text):
+def test_unknown_devices_are_refused_with_near_names(text):
     with pytest.raises(UsageError) as raised:
         parse_device(text, ["cpu:0", "cuda:0"])
     assert text in raised.value.what
@@ -134,7 +134,7 @@ def variables(settings):
     return dict(setting.split("=") for setting in settings.split())
 
 
-def test_a_worker_sees_its_device_alone_a_gpu_or_an_instance_by_its_uuid_as_number_0():
+def test_a_worker_sees_its_device_alone_as_number_0():
     cpu = worker_environment("cpu:0", DEVICES, {})
     assert (cpu.environment, cpu.device, cpu.notes) == ({"JAX_PLATFORMS": "cpu"}, "cpu:0", ())
     worker = worker_environment("cuda:0", DEVICES, {"CUDA_VISIBLE_DEVICES": "1,0", "JAX_PLATFORMS": "cuda"})
@@ -173,7 +173,7 @@ def test_the_users_own_settings_of_memory_count():
         assert str(worker.environment.get("XLA_PYTHON_CLIENT_PREALLOCATE") == "false") == off
 
 
-def test_a_device_that_jax_does_not_use_is_refused_with_what_mends_it():
+def test_a_device_unused_by_jax_is_refused_with_a_fix():
     devices = local_devices(facts(gpu(0), installed=target()))
     with pytest.raises(UsageError) as raised:
         worker_environment("cuda:0", devices, {})
@@ -212,7 +212,7 @@ def test_the_list_is_read_up_to_its_first_bad_entry():
         assert visible.certain
 
 
-def test_different_gpus_are_numbered_by_speed_which_only_cuda_knows():
+def test_only_cuda_knows_the_order_of_different_gpus():
     for settings, certain in rows("""
         -                                                     False
         CUDA_DEVICE_ORDER=PCI_BUS_ID                          True

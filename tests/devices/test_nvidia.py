@@ -85,7 +85,7 @@ def test_what_is_refused_is_unknown_and_the_rest_is_known(error):
 @pytest.mark.parametrize(
     "error", [NVMLError("NVML Shared Library Not Found"), NVMLError("Driver Not Loaded"), OSError("libnvidia-ml.so.1")]
 )
-def test_without_a_driver_or_its_library_there_are_no_gpus_and_a_reason(error):
+def test_without_a_driver_there_is_a_reason_and_no_gpu(error):
     nvml = Nvml(FakeNvml(Chip(), broken={"nvmlInit": error}))
     listing = nvml.listing()
     assert listing.gpus == ()
@@ -109,7 +109,7 @@ def split_gpu():
     return chip
 
 
-def test_an_instance_has_its_own_memory_and_the_place_and_temperature_of_its_chip():
+def test_an_instance_has_its_memory_and_its_chips_address():
     nvml = Nvml(FakeNvml(split_gpu()))
     (gpu,) = nvml.listing().gpus
     (instance,) = gpu.mig
@@ -139,7 +139,7 @@ def test_processes_are_told_with_name_and_user_once_each():
     ]
 
 
-def test_a_process_is_asked_for_its_name_once_also_beside_those_of_another_gpu(monkeypatch):
+def test_a_process_is_asked_for_its_name_once(monkeypatch):
     asked = []
     monkeypatch.setattr(nvidia, "_who", lambda pid: asked.append(pid) or ("python", "me"))
     listed = [[SimpleNamespace(pid=pid, usedGpuMemory=GIB)] for pid in (7, 8)]

@@ -56,9 +56,9 @@ def find_modules(
     """
     if target.is_code:
         refuse_without("for_devices", ("axes", "shard", "autotune_results"))
-        from jaxprof.runner.compiling import compiled_now
+        from jaxprof.runner.compiling import compile_now
 
-        return compiled_now(target, options, variables, note)
+        return compile_now(target, options, variables, note)
     path = target.file
     if alone:
         refuse(

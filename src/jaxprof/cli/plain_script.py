@@ -24,7 +24,7 @@ from jaxprof.cli.answers import explained_job, print_conclusion, print_job, prin
 from jaxprof.cli.options import words_given
 from jaxprof.cli.output import ExitCode
 from jaxprof.runner.new_session import new_writer, report_location
-from jaxprof.runner.passing_signals import passing_signals
+from jaxprof.runner.program_signals import passing_signals
 from jaxprof.session.files import EXTENSION, JOB_EXTENSION, job_folder_for, lasting_name, process_number, session_path
 
 if TYPE_CHECKING:

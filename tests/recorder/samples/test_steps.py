@@ -90,7 +90,7 @@ def test_code_that_is_made_again_has_loops_of_its_own():
     source = "for number in range(3):\n    print(number)\n"
     first, again = (compile(source, name, "exec") for name in ("first.py", "again.py"))
     assert first == again
-    assert [(loop.code is code, loop.place.file) for code in (first, again) for loop in loops_of(code)] == [
+    assert [(loop.code is code, loop.location.file) for code in (first, again) for loop in loops_of(code)] == [
         (True, "first.py"),
         (True, "again.py"),
     ]

@@ -187,7 +187,7 @@ def _tried(targets: Sequence[Target], code: str, folder: Path, words: dict[str, 
     from jaxprof.cli.trials import compiled_run, recorded_run
     from jaxprof.findings.catalogue import find_entry
     from jaxprof.findings.trials import MOST_TRIALS, PROPOSED, proposed
-    from jaxprof.runner.trials import plan_trials
+    from jaxprof.runner.sides import plan_trials
 
     differing = ("revision", "environment_b", "settings_b", "precision_b", "python_b", *_COMPILED[:3], "no_run")
     refuse(differing, "does not apply to what --try changes", "Leave it out.")

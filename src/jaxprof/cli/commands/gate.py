@@ -40,7 +40,7 @@ from jaxprof.findings.explanation import command as shell_line
 from jaxprof.report.comparison import gate_report
 from jaxprof.report.conclusion import conclusion_lines, gate_conclusion
 from jaxprof.report.renderers import WIDE, report_lines
-from jaxprof.runner.repository import Revision, checked_out, repository_of
+from jaxprof.runner.repository import Revision, check_out, repository_of
 from jaxprof.runner.sides import HALF_WIDTH, sides_of
 
 _COMPILING = {"for_devices", "axes", "shard", "variant", "arguments", "settings", "device", "python"}
@@ -192,7 +192,7 @@ def found_base(target: Target, word: str | None) -> Iterator[FoundBase]:
     else:
         base = resolve(word, code=True, runs=True, is_revision=is_revision)
     if base.kind is Kind.REVISION:
-        with checked_out(target.word, base.word) as revision:
+        with check_out(target.word, base.word) as revision:
             about = GateBase(base.word, "revision", str(revision.repository), revision.commit, revision.dirty)
             yield FoundBase(about, replace(target, word=revision.target(target.word)), revision)
         return

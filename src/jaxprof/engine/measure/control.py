@@ -152,5 +152,4 @@ class Reporter:
         self.emit(WarningRaised(code=code, values=values))
 
     def progress(self, note: str = "", fraction: float | None = None, remaining_seconds: float | None = None) -> None:
-        """Report how far the run has come."""
         self.emit(ProgressMade(fraction=fraction, remaining_seconds=remaining_seconds, note=note))

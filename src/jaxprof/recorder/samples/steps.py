@@ -252,7 +252,7 @@ class StepCounter:
         lines = sorted(took.items(), key=lambda item: -item[1])[:_LINES_AT_MOST]
         return StepsCounted(
             monotonic_seconds=now,
-            where=loop.place,
+            where=loop.location,
             count=len(times.intervals),
             seconds=sum(times.intervals),
             intervals_seconds=times.intervals[::every],
