@@ -34,10 +34,6 @@ STEPS: Facts[StepTimes] = (
 )  # fmt: skip
 
 
-def _quartiles_text(quartiles: tuple[float, float] | None) -> str:
-    return UNKNOWN if quartiles is None else f"{seconds(quartiles[0])} - {seconds(quartiles[1])}"
-
-
 def _steps_text(device: DeviceSteps) -> str:
     compared = f" ({device.complete} compared)" if device.complete < device.count else ""
     return integer(device.count) + compared
@@ -59,7 +55,12 @@ DEVICE_STEPS: Facts[DeviceSteps] = (
     Fact("minimum_seconds", SECONDS, "Shortest step", title="least"),
     Fact("maximum_seconds", SECONDS, "Longest step", title="most"),
     Fact(
-        "quartiles_seconds", NUMBERS, "First and third quartile", title="middle half", show=_quartiles_text, right=False
+        "quartiles_seconds",
+        NUMBERS,
+        "First and third quartile",
+        title="middle half",
+        show=lambda quartiles: UNKNOWN if quartiles is None else f"{seconds(quartiles[0])} - {seconds(quartiles[1])}",
+        right=False,
     ),
     Fact("span_seconds", SECONDS, "From the first event to the last"),
     Fact("busy_seconds", SECONDS, "How long the device was busy in it", title="busy"),

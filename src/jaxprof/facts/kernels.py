@@ -38,10 +38,6 @@ LEAST_SHARE = 0.0001
 """Smallest share that is shown as a figure; a smaller one is shown as less than this."""
 
 
-def _share_text(share: float | None) -> str:
-    return percent(share) if share is None or share >= LEAST_SHARE else f"< {percent(LEAST_SHARE, 1)}"
-
-
 def places_text(places: Sequence[HloSourceLocation]) -> str:
     """Return all source lines in short, `model.py:88,90 layers.py:7`, files in the order of their first line; a dash
     for none."""
@@ -98,7 +94,7 @@ _SHARE: Fact[Any] = Fact(
     "Share of all kernels, in 0..1: of the self time in a capture, of a whole profile or capture window; in a listing "
     "of HLO of the least time, else of the bytes",
     title="share",
-    show=_share_text,
+    show=lambda share: percent(share) if share is None or share >= LEAST_SHARE else f"< {percent(LEAST_SHARE, 1)}",
 )
 MEASURED: Facts[MeasuredKernel] = (
     Fact("module", TEXT, "Name of the module in the capture"),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from jaxprof.base.text import safe
 from jaxprof.base.units import UNKNOWN, bytes_, integer, percent, ratio, scaled, seconds
 from jaxprof.facts import RUN, Fact, column, pick
-from jaxprof.facts.views import OF_PROGRAMS, view_of
+from jaxprof.facts.answers import OF_PROGRAMS, view_of
 from jaxprof.report.renderers import WIDE, Headline, Piece, Prose, Table, joined, report_lines
 from jaxprof.session import Run, Session
 

@@ -129,7 +129,7 @@ def _difference(
 ) -> ExitCode:
     from jaxprof.cli.modules import find_pair
     from jaxprof.facts.comparisons import difference_row
-    from jaxprof.report.hlo_difference import difference_pieces
+    from jaxprof.report.comparison import difference_pieces
     from jaxprof.report.renderers import report_lines
 
     refuse(("out",), "keeps one program, and --diff compares two", "Leave it out.")

@@ -131,7 +131,7 @@ def _sessions_in(folder: Path, kind: Kind) -> list[Path]:
 
 
 def _print(answer: SqlAnswer, form: str) -> None:
-    from jaxprof.query.output import plain_value, rows_table
+    from jaxprof.query.execution import plain_value, rows_table
 
     schema = answer.reader.schema
     if form == "csv":

@@ -20,7 +20,7 @@ from jaxprof.cli.answers import carry_out, command_line, print_answer, print_con
 from jaxprof.cli.options import is_given, refuse, refuse_others
 from jaxprof.cli.output import ExitCode, asks, format_option, note, print_text
 from jaxprof.facts import Fact, column, pick
-from jaxprof.facts.listed import WORKLOAD
+from jaxprof.facts.answers import WORKLOAD
 from jaxprof.report.renderers import Table, text_lines, wrap
 from jaxprof.runner.new_session import new_writer
 from jaxprof.workloads.model import Parameter, WorkloadInfo, workload_info

@@ -60,7 +60,7 @@ def difference_of(first: ModuleStages, second: ModuleStages) -> ReportDialog:
 
     def derive() -> Iterator[Piece]:
         from jaxprof.hlo.kernels.notices import notices
-        from jaxprof.report.hlo_difference import difference_pieces
+        from jaxprof.report.comparison import difference_pieces
 
         modules = [side.module() for side in (first, second)]
         for name, module in zip(names, modules, strict=True):

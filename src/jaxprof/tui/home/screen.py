@@ -19,9 +19,8 @@ from textual.widgets import Static
 from jaxprof.base.errors import JaxprofError
 from jaxprof.base.text import safe
 from jaxprof.devices import default_device
-from jaxprof.tui.home.device_list import DeviceList
 from jaxprof.tui.home.plan_options import HomeOptions, plan_line
-from jaxprof.tui.home.start_list import MOST_HERE, StartList, StartRow, explained, own_rows
+from jaxprof.tui.home.start_list import MOST_HERE, DeviceList, StartList, StartRow, explained, own_rows
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import HIDDEN, Hidden, in_thread, on

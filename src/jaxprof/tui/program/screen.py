@@ -31,8 +31,7 @@ from jaxprof.tui.kit.explanation import cost_lines
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import in_thread, on
 from jaxprof.tui.kit.host import Destination
-from jaxprof.tui.kit.log_pane import OUTPUT_TITLE, LogPane
-from jaxprof.tui.kit.picture import Lines, show_titles
+from jaxprof.tui.kit.picture import OUTPUT_TITLE, Lines, LogPane, show_titles
 from jaxprof.tui.kit.program_summary import head_lines
 from jaxprof.tui.kit.python_source import SourceLines
 from jaxprof.tui.kit.row_list import RowList

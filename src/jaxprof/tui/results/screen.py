@@ -25,8 +25,7 @@ from jaxprof.tui.kit.explanation import ExplanationHead
 from jaxprof.tui.kit.format import baseline_name, half_width, interval
 from jaxprof.tui.kit.guard import HIDDEN, on
 from jaxprof.tui.kit.host import Destination
-from jaxprof.tui.kit.log_pane import OUTPUT_TITLE, LogPane
-from jaxprof.tui.kit.picture import show_titles
+from jaxprof.tui.kit.picture import OUTPUT_TITLE, LogPane, show_titles
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.results.result_panel import ResultPanel
 from jaxprof.tui.results.run_table import RunTable

@@ -1,4 +1,4 @@
-"""The app: its settings and devices, the session in view, what it writes, and quitting.
+"""The app: the user's settings and devices, the session in view, what it writes, and quitting.
 
 jax is never imported here, and numpy, psutil and the list of sessions only after the first frame, in threads. Quitting
 asks first while a run is in progress, except at the second ctrl+c; every child ends with the app.
@@ -17,27 +17,76 @@ from typing import TYPE_CHECKING
 from textual.app import App
 from textual.screen import ModalScreen
 
-from jaxprof.base.errors import JaxprofError, UsageError
+from jaxprof.base.config import Config, Value, keep
+from jaxprof.base.errors import JaxprofError, StorageError, UsageError, system_words
 from jaxprof.base.text import safe
 from jaxprof.base.units import counted, percent
 from jaxprof.tui import clock
+from jaxprof.tui.keys import checked, clashes, remap
 from jaxprof.tui.kit.guard import HIDDEN, in_daemon, in_thread
 from jaxprof.tui.kit.host import Destination, LiveChanged
 from jaxprof.tui.shell.device_monitor import DeviceMonitor, MachineSource
 from jaxprof.tui.shell.live import EventsArrived, Live, Maker, StorageFailed, make_scheduler
 from jaxprof.tui.shell.navigation import Navigator, create
 from jaxprof.tui.shell.opened_session import ProfileReading, read
-from jaxprof.tui.shell.user_settings import UserSettings
 from jaxprof.tui.theme import DARK, LIGHT, VARIABLES
 
 if TYPE_CHECKING:
-    from jaxprof.base.config import Config
     from jaxprof.events import Event
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.planning import PlannedRun
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.session import Session
     from jaxprof.session.log import Follower, Library
+
+
+class UserSettings:
+    """The user's settings, and where the app writes changes to them. Runs on the UI thread."""
+
+    def __init__(self, app: App[None], tell: Callable[[JaxprofError, str], None], config: Config | None) -> None:
+        self._app, self._tell, self._keeps = app, tell, config is not None
+        self.config = config or Config()
+        self._errors: list[JaxprofError] = []
+        self._keys: dict[str, str] = {}
+        try:
+            self._keys = checked(self.config.keys)
+        except JaxprofError as error:
+            self._errors.append(error)
+        self._errors += [
+            UsageError(str(clash), "`jaxprof config set keys.ID KEY` changes one.") for clash in clashes(self._keys)
+        ]
+        remap(self._keys)
+
+    def theme(self, *, light: bool) -> str:
+        """Return the theme to begin with: the user's if there is one of that name, otherwise the one that suits the
+        terminal's background."""
+        name, default = self.config.get("theme", str) or "auto", LIGHT.name if light else DARK.name
+        name = {"auto": default, "light": LIGHT.name, "dark": DARK.name}.get(name, name)
+        if name in self._app.available_themes:
+            return name
+        hint = f"Available themes: auto, dark, light, {', '.join(sorted(self._app.available_themes))}."
+        self._errors.append(JaxprofError(f"there is no theme {name!r}", hint))
+        return default
+
+    def start(self) -> None:
+        """Set the user's keys, report what is wrong with the settings, and save changes of the theme from now on."""
+        if self._keys:
+            self._app.set_keymap(self._keys)
+            self._app.call_after_refresh(self._app.refresh_bindings)  # no screen and key bar exist before the refresh
+        for error in self._errors:
+            self._tell(error, "Your settings")
+        self._app.theme_changed_signal.subscribe(self._app, lambda theme: self.keep("theme", theme.name))
+
+    def keep(self, name: str, value: Value) -> None:
+        """Write a setting that the user has chosen into their file, and report if that fails."""
+        if not self._keeps:
+            return
+        try:
+            keep(name, value)
+        except OSError as error:
+            self._tell(StorageError(f"{name} was not saved: {system_words(error)}", ""), "Your settings")
+        except JaxprofError as error:
+            self._tell(error, "Your settings")
 
 
 PlanSides = Callable[["Interpreter", "Path"], "list[PlannedRun]"]
