@@ -166,7 +166,6 @@ def side_options(words: Mapping[str, Any], folder: Path, **more: Any) -> SideOpt
 
 
 def measure_group(planned: Sequence[PlannedRun], interpreter: Interpreter, words: Mapping[str, Any]) -> Outcome:
-    """Measure the planned sides of a comparison, and keep the session."""
     from jaxprof.runner.new_session import new_writer
 
     comparison = planned[0].comparison

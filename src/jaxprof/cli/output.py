@@ -207,7 +207,6 @@ def print_text(text: str) -> None:
 
 
 def print_report(lines: Iterable[str], form: str) -> None:
-    """Print a report in lines of text; with the form `markdown` as a block of code."""
     from jaxprof.report.renderers import markdown
 
     text = "\n".join(lines)
@@ -268,7 +267,6 @@ def print_pieces(pieces: Iterable[str]) -> None:
 
 
 def refuse_existing(out: Path) -> None:
-    """Raises StorageError if `out` exists."""
     if out.exists():
         raise StorageError(f"{out} already exists", "Give another name, or --force to replace it.")
 
@@ -289,7 +287,6 @@ def written_whole(out: Path, *, force: bool) -> Iterator[Path]:
 
 
 def terminal_problem() -> str:
-    """Return why the app cannot open here; empty if it can."""
     for name, stream in (("stdin", sys.stdin), ("stdout", sys.stdout)):
         if stream is None or not stream.isatty():
             return f"the app needs a terminal, but {name} is not one"

@@ -121,7 +121,6 @@ def _print_summary(scheduler: ProgramScheduler, run: str) -> None:
 
 
 def run_started(started: Started) -> int:
-    """Record a program that `early_start` has started, as `run_plain` does."""
     from jaxprof.runner.interpreter import find_interpreter
     from jaxprof.runner.program import ProgramCommand
 
@@ -132,7 +131,6 @@ def run_started(started: Started) -> int:
 
 
 def note(text: str) -> None:
-    """Print a line of our own on stderr."""
     from jaxprof.base.text import shorten
 
     output.note(f"{_NAME}{shorten(text, 2000)}")

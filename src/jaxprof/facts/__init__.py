@@ -272,8 +272,6 @@ class RunItems:
     """Derives the items of a run; None if it does not have the view."""
 
     def relation(self, name: str, meaning: str) -> Relation:
-        """Return the table with the items of all runs."""
-
         def rows(file: SessionFile) -> Iterator[RunItem]:
             for run in file.session.runs.values():
                 yield from (RunItem(run, item) for item in self.of(file.session, run) or ())

@@ -24,7 +24,6 @@ OF_PROGRAMS = ("compiles", "findings", "transfers", "timeline")
 
 
 def view_of(view: str) -> RunItems:
-    """Return the items of a view, with their facts."""
     if view == "kernels":
         from jaxprof.facts.kernels import KERNELS, measured_rows
 

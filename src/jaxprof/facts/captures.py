@@ -149,7 +149,6 @@ PASSES: Facts[PassRow] = (
 
 
 def _longest_passes(_: Session, run: Run) -> list[PassRow] | None:
-    """Return the nodes of the tree, the longest self time first."""
     if run.compile_passes is None:
         return None
     return sorted(pass_rows(run.compile_passes.tree), key=lambda row: row.node.self_seconds, reverse=True)

@@ -176,7 +176,6 @@ def measured_rows(session: Session, run: Run) -> list[KernelRow] | None:
 
 
 def _hlo_kernels(session: Session, run: Run) -> Iterable[Ranked]:
-    """Return the kernels of the run's HLO on its device; none without readable HLO."""
     if "hlo" not in run.texts:
         return ()
     from jaxprof.analysis.kernels.measured import kernels_of

@@ -170,7 +170,6 @@ VIEWS = {
 
 
 def _rows(key: str, meaning: str, facts: tuple[ProgramFact, ...]) -> Fact[ProgramResult]:
-    """Return a fact of a program that is a list of items."""
     return Fact(key, ROWS, meaning, lambda program: rows_of(program, getattr(program, key)), inside=facts)
 
 

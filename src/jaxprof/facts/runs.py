@@ -119,7 +119,6 @@ def _bound(name: str, bound: str) -> Callable[[RunRow], float | None]:
 
 
 def _interval(name: str) -> Iterator[Fact[RunRow]]:
-    """Yield the facts of the interval of a phase that each launch has once."""
     for bound, word in (("low", "Lower"), ("high", "Upper")):
         meaning = f"{word} bound of the 95 % interval of {name}_seconds; null for a single launch"
         yield Fact(f"{name}_ci95_{bound}_seconds", SECONDS, meaning, _bound(name, bound))

@@ -76,7 +76,6 @@ def _inner_value(value: Any) -> Any:
 
 
 def rows_table(schema: Any, rows: Iterable[list[Any]]) -> Table[list[Any]]:
-    """Return the rows as a table with the names of their columns, numbers aligned right."""
     columns: list[Fact[list[Any]]] = [
         Fact(
             field.name,

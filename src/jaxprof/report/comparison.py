@@ -293,7 +293,6 @@ def ab_lines(result: AbResult) -> Iterator[str]:
 
 
 def gate_report(result: GateResult) -> Iterator[Piece]:
-    """Yield the outcome of a gate, what the base is, a row for each limit, and a line for each reason."""
     exceeded = sum(row.state == "exceeded" for row in result.rows)
     if result.outcome == "exceeded":
         yield Prose("a limit was exceeded" if exceeded == 1 else f"{exceeded} limits were exceeded", "", 2)

@@ -114,7 +114,6 @@ def conclusion(explanation: Explanation) -> Conclusion:
 
 
 def cost_and_certainty(explanation: Explanation) -> tuple[str, str]:
-    """Return the first two lines of a conclusion, without their labels."""
     if explanation.job is not None:
         return job_cost(explanation.job)
     assert explanation.session is not None
@@ -129,7 +128,6 @@ def cost_and_certainty(explanation: Explanation) -> tuple[str, str]:
 
 
 def _state(name: str) -> str:
-    """Return the words for a state or phase."""
     return _STATES.get(name, name.replace("_", " "))
 
 
@@ -161,7 +159,6 @@ def longest_program_cost(session: Session) -> tuple[str, str]:
 
 
 def program_cost(program: ProgramResult) -> tuple[str, str]:
-    """Return the first two lines of a program, which may still run, without their labels."""
     from jaxprof.report.program_words import verdict
 
     times = {state: took for state, took in program.spent.items() if state != "not_seen"}
@@ -311,7 +308,6 @@ def _profile_cost(session: Session) -> tuple[str, str]:
 
 
 def job_cost(job: JobFigures) -> tuple[str, str]:
-    """Return the first two lines of a job, without their labels, over all its processes together."""
     goodput = job.goodput
     if goodput is None:
         return "unknown: no process was seen in a loop", f"{len(job.processes)} of {job.count} processes could be read"

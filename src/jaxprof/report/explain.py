@@ -149,7 +149,6 @@ def place_text(finding: Finding) -> str:
 
 
 def explanation_lines(explanation: Explanation, *, width: int = WIDTH) -> Iterator[str]:
-    """Yield the explanation in lines of at most `width` columns."""
     for line in answers(explanation):
         yield from wrap(line, first="", hang=4, width=width)
     leading = explanation.leading
@@ -231,7 +230,6 @@ def entry_lines(entry: CatalogueEntry) -> Iterator[str]:
 
 
 def catalogue_lines() -> Iterator[str]:
-    """Yield every code with its title, grouped by source."""
     source = ""
     width = max(map(len, entries()))
     for entry in entries().values():

@@ -108,7 +108,6 @@ def kernel_lines(
 
 
 def ceilings_note(device: DevicePeaks) -> str:
-    """Return what the least times of kernels rest on, in a sentence."""
     cached = "" if device.vendor == "Google" else "; what stays in a cache takes less"
     return f"least: every byte from main memory, at the ceilings of {device.title} ({device.source}){cached}"
 

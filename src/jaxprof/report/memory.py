@@ -23,7 +23,6 @@ _PLURALS = {"argument": "arguments", "output": "outputs", "temporary": "temporar
 
 
 def memory_report(picture: MemoryPicture | None) -> Iterator[Piece]:
-    """Yield what is known of the memory of a program; nothing without a picture."""
     if picture is None:
         return
     yield from map(Prose, memory_heading(picture))

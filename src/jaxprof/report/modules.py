@@ -37,7 +37,6 @@ _LINES = 3
 
 
 def _findings_lines(program: HloProgram) -> Iterator[str]:
-    """Yield each finding with its cost, its fix, and where it is, those first that cost most."""
     found = findings_of(program)
     for finding in found:
         cost = f"  ({cost_text(finding)})" if finding.seconds is not None or finding.bytes else ""

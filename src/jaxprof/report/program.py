@@ -193,7 +193,6 @@ def program_report(session: Session, run: Run) -> Iterator[Piece]:
 
 
 def program_view_text(session: Session, view: str) -> str:
-    """Return one of `VIEWS` of every program of the session as text."""
     parts = []
     for run in session.programs:
         program = program_result(session, run.id)
@@ -305,7 +304,6 @@ def _array_table(program: ProgramResult) -> Iterator[Piece]:
 
 
 def _notes(program: ProgramResult) -> Iterator[Piece]:
-    """Yield what the recording did not see, its warnings, and its cost."""
     for note in program.notes:
         yield Prose(note.message or words(note.code), "note: ")
     for warning in program.run.warnings:
@@ -316,7 +314,6 @@ def _notes(program: ProgramResult) -> Iterator[Piece]:
 
 
 def _compiles(program: ProgramResult) -> Iterator[Piece]:
-    """Yield the whole compile ledger, by function and then row by row."""
     yield from functions_report(program, 0)
     if program.compiles:
         yield from ("", ledger(program))
@@ -349,7 +346,6 @@ def ledger(program: ProgramResult) -> Table[ProgramRow]:
 
 
 def _stage_ranges(function: FunctionCompiles) -> Iterator[Prose]:
-    """Yield the range of each stage over the compilations of a function; nothing for a single compilation."""
     stages = [f"{name} {_range(spread.minimum, spread.maximum)}" for name, spread in function.spreads().items()]
     if stages:
         yield Prose(f"each: {', '.join(stages)}", " " * 9, 3)
@@ -361,7 +357,6 @@ def _range(least: float, most: float) -> str:
 
 
 def _reasons(function: FunctionCompiles) -> Iterator[Prose]:
-    """Yield why a function was compiled again, a paragraph for each kind of reason."""
     again = [reason for reason in function.reasons if reason.code != "first"]
     for reason in again[:_REASONS_SHOWN]:
         yield Prose(f"{integer(reason.count)} × {reason.text}", " " * 9, 3)

@@ -195,7 +195,6 @@ _Notes = dict[str, dict[str, list[str]]]
 
 
 def run_reports(session: Session) -> Iterator[Iterable[Piece]]:
-    """Yield the reports of all groups of runs that can be compared, then those of the sweeps."""
     sweeps = {sweep.workload: sweep for sweep in sweep_groups(session)}
     for group in groups(session):
         if group.workload not in sweeps:
@@ -313,7 +312,6 @@ def _notes(mark: str, notes: _Notes) -> Iterator[Piece]:
 
 
 def sweep_report(sweep: SweepGroup) -> Iterator[Piece]:
-    """Yield the title of a sweep, its table by size and variant, and its crossovers in words."""
     yield from (Headline(f"{sweep.workload}  ·  {sweep.parameter} swept"), sweep_table(sweep))
     if crossovers := sweep.crossovers():
         yield ""
@@ -328,7 +326,6 @@ def _labelled_by_size(session: Session, sweep: SweepGroup) -> Iterator[RunRow]:
 
 
 def sweep_table(sweep: SweepGroup) -> Table[float]:
-    """Return the table of a sweep: a row for each size, a column for each variant."""
     several = len({line.device for line in sweep.lines}) > 1
     columns = [_variant_column(line, line.label if several else line.variant) for line in sweep.lines]
     sized: Fact[float] = column(sweep.parameter, lambda size: size, scaled)
@@ -336,8 +333,6 @@ def sweep_table(sweep: SweepGroup) -> Table[float]:
 
 
 def _variant_column(line: SweepLine, title: str) -> Fact[float]:
-    """Return the column with the time and the speed-up of a variant at each size."""
-
     def cell(size: float) -> str | None:
         result = line.points.get(size)
         if result is None or result.summary is None:

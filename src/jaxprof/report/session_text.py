@@ -40,7 +40,6 @@ _NO_CAPTURE = {
 
 
 def to_text(session: Session) -> str:
-    """Return the whole report, without a line break at its end."""
     return "\n".join(report_lines(_whole(session)))
 
 

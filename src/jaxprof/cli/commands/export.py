@@ -62,7 +62,6 @@ def command(file: str, form: str, run_id: str | None, out: Path | None, force: b
 
 
 def _put(pieces: Iterable[str], out: Path | None, force: bool, opens: str) -> None:
-    """Print a file, or write it, compressed if its suffix is .gz. `opens`: where to open it."""
     if out is None:
         if isinstance(sys.stdout, io.TextIOWrapper):  # the file says itself that it is UTF-8
             sys.stdout.reconfigure(encoding="utf-8")

@@ -197,7 +197,6 @@ def _planned_from(source: str, changes: Mapping[str, Any], device: str, ask: Ask
 
 
 def _print_catalogue(name: str | None, python: Path | None, arguments: tuple[str, ...], form: str) -> None:
-    """List what can be run, or describe the workload `name` (built in, or a function of the user's own)."""
     target = _code(name) if name is not None else None
     if target is not None and target.is_own:
         from jaxprof.runner.engine_questions import describe

@@ -45,7 +45,6 @@ def sections(session: Session, name: str) -> Iterator[Section]:
 
 
 def _answer(session: Session, name: str) -> Section:
-    """Return the section with the answer of `jaxprof explain`. `name`: what commands call the session."""
     explained = explanation(session, name)
     content = [paragraph(line, "lead") for line in answers(explained)]
     if explained.leading is not None:

@@ -57,7 +57,6 @@ class Section:
 
 
 def section(anchor: str, title: str, content: Sequence[Element]) -> Iterator[Section]:
-    """Yield the section; nothing without content."""
     if content:
         yield Section(anchor, title, content)
 
@@ -85,7 +84,6 @@ def command(line: str, *, from_file: bool) -> Iterator[str]:
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Yield a list of names with their values; nothing without any."""
     shown = "".join(f"<dt>{text(name)}</dt><dd>{text(value)}</dd>" for name, value in pairs)
     if shown:
         yield f"<dl>{shown}</dl>"

@@ -200,7 +200,6 @@ def _icicle(caption: str, frames: Sequence[_Frame], unit: str = "seconds") -> Dr
 
 
 def live_memory(picture: MemoryPicture | None) -> Iterator[Drawing]:
-    """Draw the live size after each instruction of the schedule."""
     if picture is None or len(picture.live_bytes) < 2:
         return
     sizes = thinned(picture.live_bytes, _LIVE_DRAWN)
@@ -211,7 +210,6 @@ def live_memory(picture: MemoryPicture | None) -> Iterator[Drawing]:
 
 
 def runs_section(session: Session) -> Iterator[Section]:
-    """Yield the section with all sweeps and groups of measured runs; nothing if nothing was measured."""
     sweeps = [element for sweep in sweep_groups(session) for element in _sweep(sweep)]
     content = [element for group in groups(session) for element in _group(session, group)]
     yield from section("runs", "Runs", [*sweeps, *content])
@@ -233,7 +231,6 @@ def _sweep(sweep: SweepGroup) -> Iterator[Element]:
 
 
 def programs_section(session: Session) -> Iterator[Section]:
-    """Yield the section with all recorded programs; nothing in a session without one."""
     content: list[Element] = []
     for run in session.programs:
         content += html(program_report(session, run))

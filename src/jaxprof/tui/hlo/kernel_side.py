@@ -72,7 +72,6 @@ class KernelSide(Guarded, Container):
 
     @property
     def current_list(self) -> KernelTable | HloFindings:
-        """The list that takes the keys."""
         return self._findings if self.tab == "findings" else self.table
 
     def show_program(self, opened: OpenedModule | None) -> None:

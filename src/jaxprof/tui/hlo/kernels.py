@@ -159,12 +159,10 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
 
     @property
     def ranked(self) -> Ranked | None:
-        """The kernel under the cursor; None on a group, or without kernels."""
         return self.ranking[self.current] if isinstance(self.current, int) else None
 
     @property
     def group(self) -> KernelGroup | None:
-        """The group under the cursor; None on a kernel."""
         return self._groups.get(self.current)
 
     @property

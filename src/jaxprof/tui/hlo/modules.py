@@ -199,7 +199,6 @@ class OpenedModule:
         return not any(notice.serious for notice in self.notices)
 
     def kernel_line(self, computation: str, name: str) -> int | None:
-        """Return the line of a kernel, or of any instruction, in the optimised HLO."""
         document, instruction = self.stages.get("hlo"), self.instruction(computation, name)
         return document.line_of(instruction) if isinstance(document, HloDocument) and instruction is not None else None
 

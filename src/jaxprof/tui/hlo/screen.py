@@ -196,7 +196,6 @@ class HloScreen(ViewsScreen, keys="hlo"):
         self.show_tabs()
 
     def _show_notices(self, notices: Sequence[Notice]) -> None:
-        """Show the notices of the module, one per line, the serious ones first."""
         lines = [
             Content.assemble(
                 (f" ! {safe(notice.code.replace('-', ' '))}", "bold $warning"), f": {safe(notice.message)}"
@@ -318,7 +317,6 @@ class HloScreen(ViewsScreen, keys="hlo"):
     # -- from one side to the other -----------------------------------------------------------------------------
 
     def to_text_of(self, target: FactTarget) -> None:
-        """Go to the line of an instruction in the optimised HLO."""
         if self.texts.go_to_kernel(target.computation, target.name):
             self.action_tab("hlo")
         else:
@@ -405,7 +403,6 @@ class HloScreen(ViewsScreen, keys="hlo"):
             self.action_open_file()
 
     def action_compare(self) -> None:
-        """Compare the module in view with another one; ask with which, if there are several."""
         others = [program for program in self._compiled if program.key != self._run]
         if len(others) == 1:
             self._compare_with(others[0])

@@ -91,7 +91,6 @@ class CodeView(RowList[int], keys="text"):
         self.refresh()
 
     def go(self, line: int) -> None:
-        """Move the cursor to a line, and bring the beginning of the line into view."""
         self._shift(0)
         self.move_to(line)
 
@@ -142,7 +141,6 @@ class CodeView(RowList[int], keys="text"):
             self.refresh()
 
     def reveal_offset(self, offset: int) -> None:
-        """Bring the character at an offset of the text into view, from side to side too."""
         at = max(0, offset - self.document.offset(self.cursor))
         if at + 8 >= self._left + self._room:
             self._shift(min(at, at + 12 - self._room))
@@ -152,13 +150,11 @@ class CodeView(RowList[int], keys="text"):
     # -- names and places -------------------------------------------------------------------------------------
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Dim the way along names in a text without them."""
         if action == "choose" and not isinstance(self.document, HloDocument):
             return ""
         return super().why_not(action, parameters)
 
     def action_choose(self) -> None:
-        """Go to the definition of what the line refers to, or ask to which of several."""
         document = self.document
         targets = document.targets(self.cursor) if isinstance(document, HloDocument) else {}
         lines = list(targets.values())
@@ -214,7 +210,6 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
         return self.query_one(CodeView)
 
     def show_program(self, opened: OpenedModule | None) -> None:
-        """Show another program, which may not have been read yet."""
         self._opened = opened
         self.show_stage(self.stage)
 
@@ -246,7 +241,6 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
         self._show_count()
 
     def go_to_kernel(self, computation: str, name: str) -> bool:
-        """Show an instruction's line in the optimised HLO; return False if it has no line."""
         line = self._opened.kernel_line(computation, name) if self._opened is not None else None
         if line is not None:
             if self.stage != "hlo":
@@ -328,7 +322,6 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
         self._show_hit(hits, following(hits.offsets, at, step))
 
     def _show_count(self, text: str | None = None) -> None:
-        """Show the number of matches, in other words if given, and the line of the cursor."""
         self.count, document = self.count if text is None else text, self.view.document
         at = f"{integer(self.view.cursor + 1)} of {integer(document.line_count)}" if document.source.text else ""
         words = Content(safe(" · ".join(filter(None, (self.count, at)))))

@@ -111,7 +111,6 @@ def split_specs(text: str) -> list[str]:
 
 
 def ask_devices(app: Profiler, info: WorkloadInfo, choices: HomeOptions) -> None:
-    """Ask for devices that are not here, and queue the compilation for them."""
     from jaxprof.devices.absent.machine import parse_targets
     from jaxprof.runner.planning import plan_compiles
 
@@ -171,8 +170,6 @@ Listed = Callable[["Path | None"], object]
 
 
 def rename(app: Profiler, entry: Entry, listed: Listed) -> None:
-    """Ask for another name of a session or job, which may be open or still written."""
-
     def take(name: str) -> None:
         def renamed(library: Library) -> Path:
             after = library.rename(entry.path, name)
@@ -186,7 +183,6 @@ def rename(app: Profiler, entry: Entry, listed: Listed) -> None:
 
 
 def delete(app: Profiler, entry: Entry, listed: Listed) -> None:
-    """Delete a session or job, after a question."""
     words = ", ".join(entry.workloads) or "no runs"
     title, what = "Delete this session?", f"{entry.name}: {words}"
     if entry.job is not None:

@@ -98,7 +98,6 @@ def session_summary(entry: Entry, open_path: Path | None, width: int, cost: str 
 
 
 def _runs(entry: Entry, width: int) -> Iterator[Content]:
-    """Yield a line per measured run, then the errors of those that failed."""
     closed = {event.run: event for event in entry.closed}
 
     def status(plan: RunPlanned) -> str:
@@ -181,5 +180,4 @@ def _title(words: str) -> Content:
 
 
 def _fact(name: str, text: str, width: int, style: str = "") -> list[Content]:
-    """Return a fact with its name; nothing for an empty one."""
     return hang(_title(f"{name:<{_NAME}}"), safe(text), width, style) if text else []

@@ -125,7 +125,6 @@ class HomeScreen(SessionScreen, keys="home"):
     # -- results of threads ------------------------------------------------------------------------------------
 
     def take_workloads(self, infos: list[WorkloadInfo]) -> None:
-        """Show new descriptions: the catalogue's, or a user's own."""
         if self.whole:
             self._infos |= {info.name: info for info in infos}
             self._rows.show()
@@ -245,7 +244,6 @@ class HomeScreen(SessionScreen, keys="home"):
 
     @on(StartList.Marked)
     def _show_marks(self) -> None:
-        """Show on the frame how many rows are marked and hidden, and whether the marked ones can be compared."""
         rows = self._rows
         notes = [f"{len(rows.marked)} marked"] if rows.marked else []
         notes += [f"{rows.hidden} hidden"] if rows.hidden else []
@@ -342,7 +340,6 @@ class HomeScreen(SessionScreen, keys="home"):
             ask_devices(self.profiler, self.info, self.choices)
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Hide what is about a workload unless the cursor is on one, and Compare unless two are marked."""
         if not self.whole:
             return super().why_not(action, parameters)
         if action in _OF_A_WORKLOAD and self.info is None:
@@ -366,7 +363,6 @@ class HomeScreen(SessionScreen, keys="home"):
         return both if len(both) == 2 and len(set(map(type, both))) == 1 else []
 
     def action_compare(self) -> None:
-        """Compare two sessions, the older one first, or measure two workloads."""
         both = self._to_compare
         sessions = [entry.path for entry in reversed(self._entries) if entry.path in both]
         if len(sessions) == 2:

@@ -160,7 +160,6 @@ class StartRow:
 
     @property
     def key(self) -> Hashable:
-        """Identity of the row: the path of a session, the name of a workload."""
         if self.entry is not None:
             return self.entry.path
         return self.workload or (self.action, self.title)
@@ -237,7 +236,6 @@ def _program_row(path: Path) -> StartRow:
 
 
 def _kept(entry: Entry) -> StartRow:
-    """Return the row of a session or job: its age, and what is not as it should be."""
     note, trouble = ago(entry.modified_seconds), ""
     if entry.problem:
         trouble = "unreadable"
@@ -306,7 +304,6 @@ class StartList(RowList[StartRow], keys="start"):
         return " ".join([row.title, entry.name, *hosts, *(plan.spec.device for plan in entry.planned)])
 
     def _title(self, row: StartRow) -> Cell:
-        """Return the title; that of a workload with a star if the user changed an option of it."""
         if not row.workload:
             return safe(row.title) if row.note else Span(safe(row.title))
         star = "*" if self._choices.is_changed(row.workload) else " "
@@ -324,7 +321,6 @@ class StartList(RowList[StartRow], keys="start"):
         self.post_message(self.Marked())
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Hide what is about a session unless the cursor is on one."""
         if action == "copy_path" and self.entry is None:
             return HIDDEN
         row = self.current_row

@@ -70,7 +70,6 @@ def legend(processes: int) -> Content:
 
 
 def axis(grid: StepGrid, width: int) -> str:
-    """Return the line with the step numbers above their columns."""
     if not len(grid.steps):
         return ""
     ends = Scale(float(grid.first_steps[0]), float(grid.first_steps[-1] + grid.steps[-1]))
@@ -169,7 +168,6 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
     # -- what is shown ----------------------------------------------------------------------------------------
 
     def forget(self) -> None:
-        """Prepare for another job, of which nothing is known yet."""
         self.grid, self.column, self.empty = None, 0, ""
         self._order, self.backwards = self._first_order, False
         self.show_rows({})
@@ -188,7 +186,6 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
             self.move_to_key(max(costs, key=lambda index: costs[index]))
 
     def show_view(self, view: str) -> None:
-        """Show the columns of another view, in the same order if it has that column."""
         self.view, self._columns = view, self._columns_of[view]
         order = self._order.title if self._order is not None else ""
         self._order = next((column for column in self._columns if column.title == order), self._first_order)
@@ -200,7 +197,6 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
         return f"{row.index} {row.host} {row.status}"
 
     def show_steps(self, grid: StepGrid) -> None:
-        """Show a grid of steps; the cursor stays on its step."""
         before, self.grid = self.grid, grid
         if before is not None and self.column < len(before.steps) and len(grid.steps):
             self.column = max(0, bisect_right(grid.first_steps, float(before.first_steps[self.column])) - 1)
@@ -213,14 +209,12 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
 
     @property
     def title(self) -> str:
-        """The name of the view, or of the values of its steps."""
         if self.view == "ranks":
             return VIEWS["ranks"]
         return f"{TITLES[self.values_of]} of each step" if self.values_of != STEP else TITLES[self.values_of]
 
     @property
     def note(self) -> str:
-        """A note on the values, the number of rows, how many the filter hides, and their order."""
         values = NOTES.get(self.values_of, "") if self.view == "map" else ""
         more = f"{self.count} rows" if self.count >= self.size.height else ""
         hidden = f"{self.hidden} hidden" if self.hidden else ""
@@ -288,7 +282,6 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
     # -- keys and mouse ---------------------------------------------------------------------------------------
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Hide the keys of the steps while they are not in view."""
         of_steps = action in ("step", "values")
         return HIDDEN if of_steps and self.view != "map" else super().why_not(action, parameters)
 

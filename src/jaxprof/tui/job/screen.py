@@ -214,7 +214,6 @@ class JobScreen(ViewsScreen, keys="job"):
 
     @property
     def figures(self) -> JobFigures | None:
-        """The figures of the job in view; None before it is read."""
         return self._job.figures if self._job is not None else None
 
     def arrive(self, destination: Destination) -> None:
@@ -334,7 +333,6 @@ class JobScreen(ViewsScreen, keys="job"):
     # -- keys -------------------------------------------------------------------------------------------------
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Dim the keys of a job until it is read."""
         if action in ("copy", "filter", "findings", "tab") and self.figures is None:
             return ""
         return super().why_not(action, parameters)

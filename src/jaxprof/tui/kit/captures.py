@@ -129,7 +129,6 @@ def nothing_was_run(app: Host) -> str:
 
 
 def can_capture(app: Host, run: Run | None) -> bool:
-    """Return whether `capture` can do something for this program now."""
     return run is not None and (run.shown.over or is_ours(app))
 
 
@@ -176,7 +175,6 @@ OF_A_SIDE = "Sides of a comparison are captured only with jaxprof compare --capt
 
 
 def why_no_capture(run: Run) -> str:
-    """Return why a run has no profile, as far as that is known."""
     if run.plan.how == "numpy":
         return "NumPy runs have no profile: JAX's profiler records only what XLA runs."
     if run.plan.how == "compile":
@@ -226,7 +224,6 @@ def _line(run: Run, width: int) -> Content:
 
 
 def show_checks(app: Host, run: Run) -> None:
-    """List all checks of a run's captures in a dialog, by capture."""
     source = source_of(app.session, run)
 
     def draw(width: int) -> list[Content]:

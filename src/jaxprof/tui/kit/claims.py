@@ -39,7 +39,6 @@ class Claim:
 
 
 def claim_of(finding: Finding, about: Any, mark: str = "", directory: str = "") -> Claim:
-    """Return a finding as a claim: what it costs in seconds or bytes, and what a fix would save."""
     cost = bytes_(finding.bytes) if finding.bytes is not None else ""
     if finding.seconds is not None:
         cost = seconds(finding.seconds)

@@ -44,8 +44,6 @@ class Dialog(Guarded, ModalScreen[Answer], keys="dialog"):
     HORIZONTAL_BREAKPOINTS = VERTICAL_BREAKPOINTS = _NO_BREAKPOINTS
 
     def ask(self, app: App[Any] | Host, take: Callable[[Answer], object]) -> None:
-        """Open the dialog over `app`; `take` gets the answer, if there is one."""
-
         def answered(answer: Answer | None) -> None:
             if answer is not None:
                 take(answer)

@@ -32,7 +32,6 @@ _STYLES = {"costs most": "bold", "how sure": "$text-muted", "do next": ""}
 
 
 def cost_lines(result: Conclusion, width: int) -> list[Content]:
-    """Return a conclusion as at the end of a command, each part in its style."""
     from jaxprof.report.conclusion import LABEL_WIDTH, conclusion_lines
 
     lines, style = [], ""

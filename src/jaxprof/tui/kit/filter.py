@@ -70,7 +70,6 @@ class FilterLine(Guarded, Input, keys="filter"):
         self.screen.set_focus(self)  # at once, unlike `focus`, so that the line gets the very next key
 
     def clear(self) -> None:
-        """Clear the filter, which shows everything again."""
         self.value = ""
         self.display = False
         self._apply("")

@@ -88,7 +88,6 @@ def speedup_style(speedup: TimeComparison | None) -> str:
 
 
 def baseline_name(session: Session, run: Run) -> str:
-    """Return the name of what a run is compared with; empty for a baseline."""
     baseline = session.runs.get(run.plan.baseline)
     return baseline.as_baseline if baseline is not None else ""
 
@@ -125,7 +124,6 @@ def location_text(where: SourceLocation | None, directory: str = "") -> str:
 
 
 def location_in_full(where: SourceLocation | None) -> str:
-    """Return a location with its whole path and the enclosing function; empty if unknown."""
     if not where:
         return ""
     return safe(where.text + (f" in {where.function}" if where.function else ""))

@@ -80,7 +80,6 @@ class StageTabs(Picture):
     """
 
     def show_tabs(self, tabs: Iterable[Tab], shown: Container[str]) -> None:
-        """Show these tabs; those named in `shown` are in view."""
         listed = [*tabs]
 
         def parts(*, short: bool) -> Content:

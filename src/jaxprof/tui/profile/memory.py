@@ -218,7 +218,6 @@ class MemoryView(Guarded, Container, keys="memory"):
         show_titles(box, whole_parts(title, width), whole_parts(keys, width))
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Hide the keys while there is no schedule."""
         if action in ("step", "change") and (self._picture is None or self._picture.schedule is None):
             return HIDDEN
         return super().why_not(action, parameters)
@@ -231,7 +230,6 @@ class MemoryView(Guarded, Container, keys="memory"):
             self._move_to(next_change(self._picture.live_bytes, self._at, step))
 
     def _move_to(self, number: int) -> bool:
-        """Move the cursor to a point; return False if it is there already."""
         before, schedule = self._at, self._picture.schedule if self._picture is not None else None
         if schedule is not None:
             self._at = max(0, min(len(schedule.points) - 1, number))
@@ -239,7 +237,6 @@ class MemoryView(Guarded, Container, keys="memory"):
         return self._at != before
 
     def to_peak(self) -> bool:
-        """Move the cursor back to the peak; return False if it is already there."""
         return self._picture is not None and self._move_to(peak_of(self._picture))
 
 

@@ -152,7 +152,6 @@ _PROGRAM: Facts[ProfileProgram] = (
 
 
 def allocator_line(run: Run) -> Content:
-    """Return the peak of the device's allocator, as it reports it."""
     memory = run.memory
     if memory is None or memory.allocator_peak_bytes is None:
         why = "a CPU's allocator keeps no count" if run.plan.device.startswith("cpu") else "the device reports none"
@@ -226,7 +225,6 @@ class ProfileScreen(ViewsScreen, keys="profile"):
 
     @property
     def section(self) -> str:
-        """The section of the view: Compiles and Memory are sections of their own."""
         return {"compile": "compiles", "memory": "memory"}.get(self._view, "timeline")
 
     def compose_body(self) -> ComposeResult:

@@ -231,8 +231,6 @@ def _state(frame: FlameFrame) -> str:
 
 
 def _tree(root: FlameFrame, words: Callable[[FlameFrame], tuple[str, str]]) -> Mapping[str, TimeNode]:
-    """Return the tree of a graph, whose frames have these names and notes."""
-
     def node(frame: FlameFrame) -> TimeNode:
         took, own, style = frame.total / PICOSECONDS, frame.own / PICOSECONDS, state_style(_state(frame))
         inside, (name, note) = tuple(node(inner) for inner in frame.inside if inner.total), words(frame)
@@ -245,7 +243,6 @@ def _tree(root: FlameFrame, words: Callable[[FlameFrame], tuple[str, str]]) -> M
 
 
 def passes(tree: PassTimes) -> Mapping[str, TimeNode]:
-    """Return the phases and passes of a compile by stage, and as they nest."""
     return {"by stage": _stages(tree), "nested": _passes(tree)}
 
 

@@ -103,7 +103,6 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
         )  # fmt: skip
 
     def show(self, result: ProgramResult) -> None:
-        """Show the functions of a program, and redraw only rows that have changed."""
         self._result = result
         at_top = self.cursor == 0 and not self.opened
         ordered = in_order(result.functions, lambda function: function.rows[0].began_seconds if function.rows else 0.0)
@@ -112,7 +111,6 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
             self.move_to(0)
 
     def forget(self) -> None:
-        """Close all functions, because another program will be shown."""
         self.opened.clear()
 
     # -- hooks ------------------------------------------------------------------------------------------------

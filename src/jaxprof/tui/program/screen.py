@@ -64,7 +64,6 @@ class AdviceList(ClaimList, keys="advice"):
 
 
 def claims_of(result: ProgramResult, findings: Sequence[Finding]) -> Iterator[Claim]:
-    """Return the findings, then remarks that are true of most programs."""
     for finding in findings:
         yield claim_of(finding, finding.where, directory=result.directory)
     for remark in result.remarks:
@@ -86,7 +85,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
 
     @property
     def section(self) -> str:
-        """The section of the view: Summary, unless the ledger is in view."""
         return "compiles" if self._view == "ledger" else "summary"
 
     def compose_body(self) -> ComposeResult:
@@ -118,7 +116,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
             self._show()
 
     def arrive(self, destination: Destination) -> None:
-        """Show the program in view, and start the clocks again."""
         self.show_session(frozenset(), replaced=False)
         self.set_clock(self._ticks)
         if destination.view == "summary":
@@ -166,7 +163,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
         in_thread(self, derive, "explained-program", then=show)
 
     def _show_costs(self, costs: Conclusion, findings: Sequence[Finding]) -> None:
-        """Show what costs most, and the findings."""
         if self._result is not None:
             self.query_one(AdviceList).show(claims_of(self._result, findings))
         self.query_one("#costs", Lines).show(lambda width: [*cost_lines(costs, width), Content("")])
@@ -210,7 +206,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
         return result is not None and not result.ended and self.profiler.session_grows
 
     def tick(self) -> None:
-        """Redraw the head if it, or one of its clocks, shows something else."""
         result, opened = self._result, self.profiler.opened
         if result is None:
             return
@@ -236,7 +231,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
 
     @on(RowList.Chosen, "#findings")
     def _show_source(self) -> None:
-        """Show the line that a finding is about, and the lines around it."""
         claim = self.query_one(AdviceList).current_row
         if claim is not None and claim.about is not None:
             self.app.push_screen(SourceLines(claim.about, self.profiler.session.sources))
@@ -244,7 +238,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
     # -- commands to the program ------------------------------------------------------------------------------
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Dim keys that have no effect now."""
         if not self.whole:
             return super().why_not(action, parameters)
         run, ours = self.run, is_ours(self.profiler)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 def unfit(run: Run) -> UsageError | None:
-    """Return why this run is not compared here; None if it is."""
     name = run.label
     if run.is_program:
         return UsageError(f"{name} is a recorded program", "jaxprof compare A B compares the sessions of programs.")

@@ -137,7 +137,6 @@ def _state(run: Run) -> str:
 
 
 def _under(name: str, lines: Sequence[Content]) -> list[Content]:
-    """Return lines below a blank line and a heading; nothing without lines."""
     return [Content(""), Content.styled(name, "bold $primary"), *lines] if lines else []
 
 
@@ -226,7 +225,6 @@ def _paragraphs(text: str, width: int, style: str = "", head: str = "") -> Itera
 
 
 def figure_lines(result: RunResult, baseline: str, width: int) -> Iterator[Content]:
-    """Yield what is known of a run, a fact each with its meaning."""
     row = RunRow(baseline, result)
     for each in FIGURES:
         if (text := each.text(row)) not in ("", UNKNOWN):
@@ -294,7 +292,6 @@ def failure_lines(result: RunResult, width: int) -> list[Content]:
 
 
 def compiled_table(result: RunResult) -> Table[tuple[str, float]]:
-    """Return the table of the functions that were compiled op by op, longest first."""
     totals: dict[str, float] = {}
     for compiled in result.run.compiles:
         totals[compiled.function] = totals.get(compiled.function, 0.0) + compiled.seconds

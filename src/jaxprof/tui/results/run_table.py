@@ -96,7 +96,6 @@ class RunTable(RowList[RunResult]):
         return nothing_was_run(self._profiler) if not self.total else super().empty_text
 
     def show(self, session: Session, runs: frozenset[str]) -> None:
-        """Show `session`, in which `runs` changed. Unchanged rows are not redrawn."""
         growing = not session.deserted
         if session is not self._session:
             self.marked.clear()
@@ -132,7 +131,6 @@ class RunTable(RowList[RunResult]):
         self.rearrange()
 
     def tick(self) -> None:
-        """Redraw the clocks whose text has changed."""
         if self._session is not None:
             self.redraw({run.id for run in self._session.runs.values() if run.shown.status == "running"})
 

@@ -63,7 +63,6 @@ class ResultsScreen(SessionScreen, keys="results"):
     # -- showing ----------------------------------------------------------------------------------------------
 
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
-        """Show the list and the row under the cursor; the clock ticks while a run is in progress."""
         session, grows = self.profiler.session, self.profiler.session_grows
         if replaced:
             self._followed = ""
@@ -110,7 +109,6 @@ class ResultsScreen(SessionScreen, keys="results"):
         show_titles(self.query_one("#results-box"), subtitle=Content(" · ".join(filter(None, parts))))
 
     def arrive(self, destination: Destination) -> None:
-        """Put the cursor on the run in view, and start the clock again."""
         if not self.profiler.session_grows:
             self._rows.move_to_key(destination.run)
         self.set_clock(self._ticks)
@@ -162,7 +160,6 @@ class ResultsScreen(SessionScreen, keys="results"):
         return why if why is None or self.profiler.session.runs else HIDDEN
 
     def _why_not_on_run(self, action: str, run: Run | None) -> str | None:
-        """Return why an action on `run` does nothing now; None if it works."""
         from jaxprof.tui.results.compare_dialog import unfit
 
         if action == "compare" and any(unfit(each) is None for each in self.profiler.session.runs.values()):

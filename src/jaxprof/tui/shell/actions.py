@@ -55,7 +55,6 @@ class Action:
 
 
 def actions(screen: Screen[Any]) -> list[Action]:
-    """Return the actions of a screen, those of the widget with the focus first."""
     found: dict[tuple[str, DOMNode], list[ActiveBinding]] = {}
     for active in screen.active_bindings.values():
         if active.binding.id in ACTIONS:
@@ -73,7 +72,6 @@ def actions(screen: Screen[Any]) -> list[Action]:
 
 
 def open_menu(app: Any) -> None:
-    """Open the menu of the screen in view, and run the action chosen there."""
     entries = [action for action in actions(app.screen) if action.letter]
     options = [Option(entry.label, entry.note, entry.letter, entry.enabled) for entry in entries]
 

@@ -97,7 +97,6 @@ class Live:
 
     @property
     def exit_code(self) -> int | None:
-        """Exit code of the program; None without a program, or while it is unknown."""
         return getattr(self._scheduler, "exit_code", None)
 
     def interpreter(self) -> Interpreter:
@@ -117,7 +116,6 @@ class Live:
         self._in_thread(lambda: self._start(program, ()), "start")
 
     def capture(self, seconds: float) -> None:
-        """Capture a profile of the running program for this many seconds."""
         if self.program is not None:
             self._request(lambda scheduler: cast("ProgramScheduler", scheduler).capture(seconds))
 

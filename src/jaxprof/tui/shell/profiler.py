@@ -155,7 +155,6 @@ class Profiler(Navigator, keys="app"):
             self.start_program(program)
 
     def on_unmount(self) -> None:
-        """End every child and thread, also when the app fails."""
         self.devices.stop()
         if self.reading is not None:
             self.reading.stop()
@@ -165,7 +164,6 @@ class Profiler(Navigator, keys="app"):
 
     @property
     def session_path(self) -> Path | None:
-        """The file of the open session; None while it has none."""
         return self.opened.path
 
     @property
@@ -201,7 +199,6 @@ class Profiler(Navigator, keys="app"):
         self.show_state()
 
     def follow_session(self) -> None:
-        """Read what another process has written since the last call."""
         runs, changed = self.opened.poll()
         if changed:
             if self.opened.silent_since:
@@ -259,14 +256,12 @@ class Profiler(Navigator, keys="app"):
         self.show(Destination(mode, {"profile": "overview", "program": "findings"}.get(mode, "")))
 
     def stop_reading(self) -> None:
-        """Stop reading a profile, if one is being read; the session in view stays."""
         if self.reading is not None:
             self.reading.stop()
             self.reading = None
             self.show_state()
 
     def _reading_changed(self, reading: ProfileReading) -> None:
-        """Show the progress of reading a profile; ignore a reading that was stopped."""
         if reading is self.reading:
             if reading.over:
                 self.reading = None
@@ -278,12 +273,10 @@ class Profiler(Navigator, keys="app"):
         self.stop_reading()
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Let Escape stop a reading, unless it closes a dialog first."""
         idle = self.reading is None or isinstance(self.screen, ModalScreen)
         return HIDDEN if action == "stop_reading" and idle else super().why_not(action, parameters)
 
     def ask_for_file(self, mode: str = "") -> None:
-        """Ask for a path and open it in a mode, by default in the one that fits it."""
         from jaxprof.analysis.target import Target, resolve
         from jaxprof.tui.kit.dialogs import FormField, ask_text
 
@@ -368,7 +361,6 @@ class Profiler(Navigator, keys="app"):
             screen.post_message(LiveChanged(message.busy))
 
     def session_moved(self, before: Path, after: Path) -> None:
-        """Update the paths after the file of a session, or the folder of a job, was renamed or moved."""
         if self.job_folder == before:
             self.job_folder = after
         if self.live.path == before:
@@ -438,7 +430,6 @@ class Profiler(Navigator, keys="app"):
         Confirm("Quit jaxprof?", question, "End it and quit").ask(self, lambda yes: self._quit())
 
     def _quit(self) -> None:
-        """End the children and close the log in a thread, then end the app."""
         self.devices.stop()
 
         def close() -> None:

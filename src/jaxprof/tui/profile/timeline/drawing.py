@@ -64,7 +64,6 @@ def edges(window: AxisWindow, width: int) -> Ints:
 
 
 def columns_of(row: LaneRow, window: AxisWindow, width: int, hits: Busy | None = None) -> Columns:
-    """Return the part of `row` that is in `window`, in `width` columns."""
     borders = edges(window, width)
     if row.values is not None:
         # of a counter, the highest value in each column, as a share of its highest value of all
@@ -201,7 +200,6 @@ NS = 1e-9
 
 
 def legend(lanes: Lanes, width: int) -> Content:
-    """Return the colours of the kinds that occur, as many as fit."""
     line = Content("")
     for kind in lanes.kinds:
         item = Content.assemble(("■", STYLES[KINDS[kind]]), f" {KINDS[kind]}  ")
@@ -212,7 +210,6 @@ def legend(lanes: Lanes, width: int) -> Content:
 
 
 def cursor_lines(browse: Browse, width: int) -> list[Content]:
-    """Return the interval, idle time or counter value under the cursor."""
     under, time = browse.under_cursor, browse.cursor
     if under is None:
         return []
@@ -301,7 +298,6 @@ def step_lines(event: StepsMeasured | None, time: float, device: str, width: int
 
 
 def _part(part: str, row: tuple[str, StepTimes | None]) -> str:
-    """Return a part of a step with its share; empty if it took no time."""
     step = row[1]
     took = getattr(step.parts, part) if step is not None else 0.0
     return f"{seconds(took)} {percent(took / step.seconds)}" if step is not None and took else ""
