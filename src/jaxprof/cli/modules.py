@@ -11,11 +11,9 @@ from jaxprof.analysis.kernels.hlo_program import CompileOptions, HloProgram, pro
 from jaxprof.analysis.opener import HOW_TO_COMPILE, open_hlo
 from jaxprof.analysis.target import Kind, Target
 from jaxprof.base.errors import UsageError
-from jaxprof.base.operating_system import refuse_own_code
 from jaxprof.base.units import counted
 from jaxprof.cli.options import refuse, refuse_without
 from jaxprof.cli.output import note
-from jaxprof.cli.recorded import recorded
 
 if TYPE_CHECKING:
     from jaxprof.session import Run, Session
@@ -27,6 +25,8 @@ def placed(options: CompileOptions, *targets: Target) -> CompileOptions:
     that may not run here."""
     for target in targets:
         if target.is_own:
+            from jaxprof.base.operating_system import refuse_own_code
+
             refuse_own_code(target.word)  # the engine refuses it, too; this is before an interpreter starts
     if options.for_devices:
         refuse(("device",), "is a device of this machine, and --for compiles for others", "Give one of them.")
@@ -71,6 +71,8 @@ def find_modules(
         raise UsageError(f"{path} is not a session", "--run chooses a run of a session, --module N a module of a dump.")
 
     def session_of_profile(profile: Path) -> Session:
+        from jaxprof.cli.recorded import recorded  # only a profile has to be read as a session
+
         with recorded(target) as found:
             return found.session
 

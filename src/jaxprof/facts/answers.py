@@ -8,13 +8,14 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jaxprof.base.config import KEYS, SETTINGS, config_path
 from jaxprof.base.values import frozen
 from jaxprof.facts import HEADER, RUN, Fact, Facts, RunItems, at, pick
 from jaxprof.facts.units import ANY, BY_NAME, BYTES, COUNT, INDEX, LIST, NUMBER, OBJECT, ROWS, SECONDS, TEXT, TRUTH
 
 if TYPE_CHECKING:
-    from jaxprof.base.config import Config
+    from pathlib import Path
+
+    from jaxprof.base.config import Config, Setting
     from jaxprof.session import Run, Session
     from jaxprof.session.log import Entry
     from jaxprof.workloads.model import WorkloadInfo
@@ -65,11 +66,10 @@ def facts_of_view(view: str) -> Facts[Session]:
         of_run[-1] = Fact(view, OBJECT, "Its memory",
                           lambda viewed: memory_of_run(viewed.session, viewed.run.id), inside=MEMORY)  # fmt: skip
     elif view == "steps":
-        from jaxprof.analysis.timeline.profile import device_steps
-        from jaxprof.facts.captures import DEVICE_STEPS
+        from jaxprof.facts.captures import DEVICE_STEPS, device_steps_of
 
         of_run.append(Fact("device_steps", ROWS, "The steps of each device as a whole",
-                           lambda viewed: device_steps(viewed.run.steps), inside=DEVICE_STEPS))  # fmt: skip
+                           lambda viewed: device_steps_of(viewed.run), inside=DEVICE_STEPS))  # fmt: skip
     return (Fact("runs", ROWS, "The runs that have it", lambda session: list(_viewed_runs(session, view)),
                  inside=tuple(of_run)),)  # fmt: skip
 
@@ -163,15 +163,21 @@ class SettingsInForce:
     """The user's settings, and the keys of theirs that collide."""
 
     config: Config
+    settings: Sequence[Setting]
+    """Every setting that there is."""
+    path: Path
+    """The user's file, which need not exist."""
+    keys: Sequence[tuple[str, str, str]]
+    """The user's keys: action, key, and the file that it is from."""
     clashes: Sequence[Any]
 
 
 _SETTINGS: Facts[SettingsInForce] = (
-    Fact("file", TEXT, "The file of the settings", lambda row: str(config_path())),
-    Fact("exists", TRUTH, "Whether it is there", lambda row: config_path().exists()),
+    Fact("file", TEXT, "The file of the settings", lambda row: str(row.path)),
+    Fact("exists", TRUTH, "Whether it is there", lambda row: row.path.exists()),
     Fact("entries", ROWS, "Each setting", lambda row: [
         (each.name, row.config.values.get(each.name), row.config.sources.get(each.name), each.variable, each.means)
-        for each in SETTINGS
+        for each in row.settings
     ], inside=(
         Fact("name", TEXT, "Its name in the file", itemgetter(0)),
         Fact("value", ANY, "What it is; null if nobody has set it", itemgetter(1)),
@@ -179,12 +185,11 @@ _SETTINGS: Facts[SettingsInForce] = (
         Fact("variable", TEXT, "The variable of the environment that sets it", itemgetter(3)),
         Fact("means", TEXT, "What it is for", itemgetter(4)),
     )),
-    Fact("keys", ROWS, "The user's keys",
-         lambda row: [(*pair, row.config.sources[f"{KEYS}.{pair[0]}"]) for pair in row.config.keys.items()], inside=(
-             Fact("action", TEXT, "Id of an action of the app", itemgetter(0)),
-             Fact("key", TEXT, "The key, as Textual names it", itemgetter(1)),
-             Fact("source", TEXT, "The file that it is from", itemgetter(2)),
-         )),
+    Fact("keys", ROWS, "The user's keys", inside=(
+        Fact("action", TEXT, "Id of an action of the app", itemgetter(0)),
+        Fact("key", TEXT, "The key, as Textual names it", itemgetter(1)),
+        Fact("source", TEXT, "The file that it is from", itemgetter(2)),
+    )),
     Fact("clashes", ROWS, "Keys that two actions of one place have", inside=(
         Fact("key", TEXT, "The key, as people write it"),
         Fact("actions", LIST, "The two actions"),

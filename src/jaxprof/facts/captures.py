@@ -154,7 +154,7 @@ def _longest_passes(_: Session, run: Run) -> list[PassRow] | None:
     return sorted(pass_rows(run.compile_passes.tree), key=lambda row: row.node.self_seconds, reverse=True)
 
 
-def _device_steps(_: Session, run: Run) -> Iterable[DeviceSteps]:
+def device_steps_of(run: Run) -> Iterable[DeviceSteps]:
     from jaxprof.analysis.timeline.profile import device_steps
 
     return device_steps(run.steps)
@@ -227,7 +227,9 @@ RELATIONS = (
     VIEWS["compile"].relation(
         "passes", "The phases and passes of each compilation that was captured, the longest self time first"
     ),
-    RunItems(DEVICE_STEPS, _device_steps).relation("device_steps", "The steps of each device in a capture as a whole"),
+    RunItems(DEVICE_STEPS, lambda _, run: device_steps_of(run)).relation(
+        "device_steps", "The steps of each device in a capture as a whole"
+    ),
     RunItems(COPIES, _copies).relation("copies", "The copies of each capture by direction and device"),
     VIEWS["trust"].relation("trust", "Whether the captures can be trusted, check by check"),
 )

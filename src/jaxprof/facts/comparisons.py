@@ -205,10 +205,6 @@ def _changes(row: KernelDifference) -> str:
     return "; ".join([*parts, *map(change_text, row.changes)])
 
 
-def _source_lines(row: KernelDifference) -> str | None:
-    return places_text(row.kernel.sources) if row.kernel is not None and row.kernel.sources else None
-
-
 KERNELS_COMPARED: Facts[KernelDifference] = (
     STATUS,
     Fact("before_name", TEXT, "Its name on the first side"),
@@ -219,7 +215,8 @@ KERNELS_COMPARED: Facts[KernelDifference] = (
     *_sides("seconds", SECONDS, "Time in one call"),
     Fact("part_seconds", SECONDS, "What it adds to the difference", title="difference", show=seconds_difference),
     Fact("speed", TEXT, "faster or slower, where its times say so", title=""),
-    column("line", _source_lines, widest=24),
+    column("line", lambda row: places_text(row.kernel.sources) if row.kernel and row.kernel.sources else None,
+           widest=24),
     Fact("file", TEXT, "File of the source line that it comes from", "kernel.source.file"),
     Fact("line", INDEX, "Line of the source that it comes from", "kernel.source.line"),
     column("what changed", _changes, gives_way=True),

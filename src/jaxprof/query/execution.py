@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import date, time, timedelta
@@ -211,19 +211,16 @@ class SqlAnswer:
 
     def rows(self) -> Iterator[list[Any]]:
         """Yield the rows as Python values while they are computed. Raises UsageError."""
-        for batch in self._batches():
-            yield from map(list, zip(*map(_values, batch.columns), strict=True))
+        with _process_errors(self.process):
+            for batch in self.reader:
+                yield from map(list, zip(*map(_values, batch.columns), strict=True))
+            _check_status(self.process)
 
     def first(self, count: int | None) -> tuple[list[list[Any]], bool]:
         """Return the first `count` rows (None: all), and whether there are more. Raises UsageError."""
         rows = self.rows()
         taken = list(islice(rows, count if count is None else min(count, sys.maxsize)))
         return taken, next(rows, None) is not None
-
-    def _batches(self) -> Iterator[Any]:
-        with _process_errors(self.process):
-            yield from self.reader
-            _check_status(self.process)
 
 
 def _values(column: Any) -> list[Any]:
@@ -260,21 +257,17 @@ def execute(sql: str, sources: Sequence[QueriedSession]) -> Iterator[SqlAnswer]:
         with memory_errors():
             tables, notices = tables_of(sql, sources)
         with _process_errors(process):
-            _send(process, sql, tables)
+            process.sink.write(json.dumps({"sql": sql, "tables": list(tables)}).encode() + b"\n")
+            for table in tables.values():
+                with pa.ipc.new_stream(process.sink, table.schema) as writer:
+                    writer.write_table(table)
+            process.sink.flush()
             process.start_clock()
             _check_status(process)
             reader = pa.ipc.open_stream(process.source)
         yield SqlAnswer(reader, process, notices)
     finally:
         process.close()
-
-
-def _send(process: SqlProcess, sql: str, tables: Mapping[str, Any]) -> None:
-    process.sink.write(json.dumps({"sql": sql, "tables": list(tables)}).encode() + b"\n")
-    for table in tables.values():
-        with pa.ipc.new_stream(process.sink, table.schema) as writer:
-            writer.write_table(table)
-    process.sink.flush()
 
 
 def _check_status(process: SqlProcess) -> None:

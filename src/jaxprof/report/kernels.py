@@ -7,7 +7,7 @@ last kernel.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -99,7 +99,13 @@ def kernel_lines(
     columns[0] = replace(columns[0], title=heading)
     yield from text_lines(Table(columns, released(chain((first,), rows))), indent="")
     if choice.top is not None:
-        yield from _count_of_all(module, list(rows_of(module, machine, choice)))
+        every = kernels(module)
+        listed = [row.kernel for row in rows_of(module, machine, choice)]
+        if len(listed) < len(every):
+            moved = sum(kernel.total_bytes or 0.0 for kernel in every)
+            share = sum(kernel.total_bytes or 0.0 for kernel in listed) / moved if moved else None
+            yield ""
+            yield f"{integer(len(listed))} of {counted(len(every), 'kernel')}, with {percent(share)} of the bytes"
     if machine is not None:
         yield from ("", safe(ceilings_note(machine.device)))
     later = [notice for notice in notices(module) if notice not in first_notices] if choice.top is None else []
@@ -114,13 +120,3 @@ def ceilings_note(device: DevicePeaks) -> str:
 
 def _notice_lines(listed: tuple[Notice, ...] | list[Notice]) -> Iterator[str]:
     return (safe(str(notice)) for notice in listed)
-
-
-def _count_of_all(module: Module, rows: Sequence[Ranked]) -> Iterator[str]:
-    every = kernels(module)
-    shown = [row.kernel for row in rows]
-    if len(shown) < len(every):
-        moved = sum(kernel.total_bytes or 0.0 for kernel in every)
-        share = sum(kernel.total_bytes or 0.0 for kernel in shown) / moved if moved else None
-        yield ""
-        yield f"{integer(len(shown))} of {counted(len(every), 'kernel')}, with {percent(share)} of the bytes"

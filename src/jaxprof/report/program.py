@@ -326,13 +326,26 @@ def functions_report(program: ProgramResult, shown: int = _FUNCTIONS_SHOWN) -> I
         return
     rest = program.functions[shown:]
     count, took = sum(function.count for function in rest), sum(function.seconds for function in rest)
+
+    def under(row: ProgramRow) -> Iterator[Prose]:
+        """Yield the range of each stage, then the reasons for compiling again, the most frequent first."""
+        function: FunctionCompiles = row.item
+        if spreads := function.spreads():
+            stages = ", ".join(f"{name} {_range(each.minimum, each.maximum)}" for name, each in spreads.items())
+            yield Prose(f"each: {stages}", " " * 9, 3)
+        again = [reason for reason in function.reasons if reason.code != "first"]
+        for reason in again[:_REASONS_SHOWN]:
+            yield Prose(f"{integer(reason.count)} × {reason.text}", " " * 9, 3)
+        if len(again) > _REASONS_SHOWN:
+            yield Prose(f"and {len(again) - _REASONS_SHOWN} more kinds of reason", " " * 9)
+
     yield Table(
         FUNCTIONS,
         rows_of(program, program.functions),
         ledger_title(program),
         most=shown,
         rest=f"and {counted(len(rest), 'more function')}: {counted(count, 'compilation')}, {seconds(took)}",
-        under=lambda row: (*_stage_ranges(row.item), *_reasons(row.item)),
+        under=under,
     )
 
 
@@ -345,23 +358,9 @@ def ledger(program: ProgramResult) -> Table[ProgramRow]:
     return Table(COMPILES_TEXT, rows_of(program, program.compiles), under=under)
 
 
-def _stage_ranges(function: FunctionCompiles) -> Iterator[Prose]:
-    stages = [f"{name} {_range(spread.minimum, spread.maximum)}" for name, spread in function.spreads().items()]
-    if stages:
-        yield Prose(f"each: {', '.join(stages)}", " " * 9, 3)
-
-
 def _range(least: float, most: float) -> str:
     low, high = seconds(least), seconds(most)
     return low if low == high else f"{low} to {high}"
-
-
-def _reasons(function: FunctionCompiles) -> Iterator[Prose]:
-    again = [reason for reason in function.reasons if reason.code != "first"]
-    for reason in again[:_REASONS_SHOWN]:
-        yield Prose(f"{integer(reason.count)} × {reason.text}", " " * 9, 3)
-    if len(again) > _REASONS_SHOWN:
-        yield Prose(f"and {len(again) - _REASONS_SHOWN} more kinds of reason", " " * 9)
 
 
 _VIEWS: dict[str, Callable[[ProgramResult], Iterator[Piece]]] = {

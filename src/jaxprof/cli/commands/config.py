@@ -32,7 +32,9 @@ def command() -> None:
 def show(form: str) -> None:
     """Print each setting in force, and where it is from."""
     config = read_config()
-    print_answer(form, "config", SettingsInForce(config, clashes(checked(config.keys))), _lines(config))
+    keys = [(action, key, config.sources[f"{KEYS}.{action}"]) for action, key in config.keys.items()]
+    row = SettingsInForce(config, SETTINGS, config_path(), keys, clashes(checked(config.keys)))
+    print_answer(form, "config", row, _lines(config))
 
 
 def _lines(config: Config) -> Iterator[str]:

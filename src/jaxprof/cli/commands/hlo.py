@@ -10,7 +10,6 @@ import click
 from jaxprof.analysis.target import Target, resolve
 from jaxprof.base.errors import UsageError
 from jaxprof.cli import options
-from jaxprof.cli.answers import print_facts, same_command
 from jaxprof.cli.options import chosen_view, is_given, refuse
 from jaxprof.cli.output import ExitCode, format_option, note, print_csv, print_json, print_lines
 
@@ -114,7 +113,13 @@ def command(
         if form == "json":
             _print_json(modules, stage, view, choice)
         elif form == "csv":
-            _print_csv(modules, choice)
+            from jaxprof.facts.hlo import kernels_of_program
+            from jaxprof.report.kernels import kernels_table
+
+            with_hlo = [module for module in modules if module.has_hlo]
+            for module in with_hlo:
+                _note_problems(module)
+            print_csv(kernels_table((module.label, kernels_of_program(module, choice)) for module in with_hlo))
         elif "," in compiling.for_devices and view is None:
             from jaxprof.report.modules import devices_table
 
@@ -127,6 +132,7 @@ def command(
 def _difference(
     targets: tuple[Target, Target], run_id: str | None, number: int | None, compiling: CompileOptions, form: str
 ) -> ExitCode:
+    from jaxprof.cli.answers import print_facts, same_command
     from jaxprof.cli.modules import find_pair
     from jaxprof.facts.comparisons import difference_row
     from jaxprof.report.comparison import difference_pieces
@@ -220,6 +226,7 @@ def _print_view(modules: list[HloProgram], view: str, choice: KernelOptions) -> 
 
 
 def _print_json(modules: list[HloProgram], stage: str | None, view: str | None, choice: KernelOptions) -> None:
+    from jaxprof.cli.answers import same_command
     from jaxprof.facts import recorder
     from jaxprof.facts.hlo import facts_of_program
     from jaxprof.hlo import not_collecting
@@ -244,13 +251,3 @@ def _print_json(modules: list[HloProgram], stage: str | None, view: str | None, 
             {"programs": iter(printed)},
             [same_command(*option, without=("top", "sort", "stage", "out", "force")) for option in options],
         )
-
-
-def _print_csv(modules: list[HloProgram], choice: KernelOptions) -> None:
-    from jaxprof.facts.hlo import kernels_of_program
-    from jaxprof.report.kernels import kernels_table
-
-    with_hlo = [module for module in modules if module.has_hlo]
-    for module in with_hlo:
-        _note_problems(module)
-    print_csv(kernels_table((module.label, kernels_of_program(module, choice)) for module in with_hlo))

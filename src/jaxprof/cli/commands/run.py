@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,10 +26,8 @@ from jaxprof.runner.new_session import new_writer
 from jaxprof.workloads.model import Parameter, WorkloadInfo, workload_info
 
 if TYPE_CHECKING:
-    from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.planning import PlannedRun
     from jaxprof.runner.rerun import Ask
-    from jaxprof.session.log import LogWriter
 
 
 @click.command("run")
@@ -92,7 +90,10 @@ def command(
     Without a NAME, lists what can be run. With --from, the runs of a session are repeated with their original options.
     """
     if describe or not (names or everything or source is not None):
-        _refuse_to_describe(names, describe=describe)
+        if len(names) > 1:
+            raise UsageError("--describe takes one name", f"jaxprof run --describe {names[0]}")
+        why = "is an option of a run, and " + ("--describe runs nothing" if describe else "no workload was named")
+        refuse_others(why, "names", "describe", "python", "arguments", "form", hint="jaxprof run NAME..., or --all.")
         _print_catalogue(names[0] if names else None, python, planning["arguments"], form)
         return ExitCode.OK
     from jaxprof.base.operating_system import refuse_to_run
@@ -128,19 +129,6 @@ def command(
     else:
         planned, notes = plan_all(infos, plan_options)
     writer = new_writer(out, replace_existing=force)
-    return _work(planned, notes, interpreter, writer, form, max_silence_seconds)
-
-
-def _work(
-    planned: Sequence[PlannedRun],
-    notes: Sequence[str],
-    interpreter: Interpreter,
-    writer: LogWriter,
-    form: str,
-    max_silence_seconds: float,
-) -> int:
-    """Print `notes` and how long it will take, run the plan to its end and print the session, but not after SIGTERM or
-    SIGHUP. Return the exit code."""
     from jaxprof.runner.expected_time import expected_time
 
     lines = [*(f"note: {each}" for each in notes), f"{counted(len(planned), 'run')}: {expected_time(planned)}"]
@@ -158,14 +146,6 @@ def _work(
 _FIXED_BY_THE_SESSION = ("names", "everything", "variants", "preset", "settings", "sweep", "arguments")
 _CHANGES = ("budget_seconds", "launches", "max_seconds", "keep_constants", "compilation_cache", "seed")
 """Plan options that change how the runs of a session are repeated."""
-
-
-def _refuse_to_describe(names: Sequence[str], *, describe: bool) -> None:
-    """Raises UsageError for run options without a run."""
-    if len(names) > 1:
-        raise UsageError("--describe takes one name", f"jaxprof run --describe {names[0]}")
-    why = "is an option of a run, and " + ("--describe runs nothing" if describe else "no workload was named")
-    refuse_others(why, "names", "describe", "python", "arguments", "form", hint="jaxprof run NAME..., or --all.")
 
 
 def _planned_from(source: str, changes: Mapping[str, Any], device: str, ask: Ask) -> list[PlannedRun]:

@@ -13,7 +13,7 @@ from jaxprof.analysis.kernels.memory import SCHEDULE, MemoryPicture, memory_of_r
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.runs.run_result import ONCE_PHASES, RunResult
 from jaxprof.analysis.runs.speedup import steady_samples
-from jaxprof.analysis.runs.sweeps import SweepGroup, sweep_groups
+from jaxprof.analysis.runs.sweeps import sweep_groups
 from jaxprof.analysis.timeline.flame import PICOSECONDS, FlameGraph, kernel_flame, program_flame
 from jaxprof.analysis.timeline.profile import programs_of
 from jaxprof.base.grouping import thinned
@@ -25,7 +25,7 @@ from jaxprof.report.page.elements import ROWS_KEPT, Drawing, Element, Section, h
 from jaxprof.report.program import TIME_LINE, ledger, program_report, time_line_rows
 from jaxprof.report.program_words import words
 from jaxprof.report.renderers import Table
-from jaxprof.report.runs import RunGroup, group_report, groups, rows_of_group, sweep_report
+from jaxprof.report.runs import group_report, groups, rows_of_group, sweep_report
 from jaxprof.report.session_text import REPORTS, passes_table
 from jaxprof.session import Run, Session
 from jaxprof.stats.modes import modes_text
@@ -210,24 +210,19 @@ def live_memory(picture: MemoryPicture | None) -> Iterator[Drawing]:
 
 
 def runs_section(session: Session) -> Iterator[Section]:
-    sweeps = [element for sweep in sweep_groups(session) for element in _sweep(sweep)]
-    content = [element for group in groups(session) for element in _group(session, group)]
-    yield from section("runs", "Runs", [*sweeps, *content])
-
-
-def _group(session: Session, group: RunGroup) -> Iterator[Element]:
-    yield from html(group_report(session, group, warnings=None))
-    rows = rows_of_group(group)
-    yield from phases(rows)
-    for row in rows:
-        yield from distribution(row.label, row.result)
-
-
-def _sweep(sweep: SweepGroup) -> Iterator[Element]:
-    yield from html(sweep_report(sweep))
-    series = [(line.label, [line.medians.get(size) for size in sweep.sizes]) for line in sweep.lines]
-    caption = f"median of a call over {sweep.parameter}"
-    yield lines(caption, sweep.parameter, sweep.sizes, "seconds", series, logarithmic=True)
+    content: list[Element] = []
+    for sweep in sweep_groups(session):
+        content += html(sweep_report(sweep))
+        series = [(line.label, [line.medians.get(size) for size in sweep.sizes]) for line in sweep.lines]
+        caption = f"median of a call over {sweep.parameter}"
+        content.append(lines(caption, sweep.parameter, sweep.sizes, "seconds", series, logarithmic=True))
+    for group in groups(session):
+        content += html(group_report(session, group, warnings=None))
+        rows = rows_of_group(group)
+        content += phases(rows)
+        for row in rows:
+            content += distribution(row.label, row.result)
+    yield from section("runs", "Runs", content)
 
 
 def programs_section(session: Session) -> Iterator[Section]:

@@ -90,9 +90,11 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
             (
                 TableColumn("function", self._function, 24, weight=1, most=43,
                             sort=lambda row: (row.function.casefold(), _by_time(row))),
-                TableColumn("times", _times, 5, right=True,
-                            sort=lambda row: -row.count),
-                TableColumn("time", _time, 9, right=True, sort=_by_time),
+                TableColumn("times",
+                            lambda row: "" if isinstance(row, Compiled) and row.count == 1 else integer(row.count),
+                            5, right=True, sort=lambda row: -row.count),
+                TableColumn("time", lambda row: seconds(row_seconds(row)) if isinstance(row, Compiled) else (
+                    seconds(row.seconds), "bold"), 9, right=True, sort=_by_time),
                 TableColumn("of all", _of_function(lambda row: percent(self._result.of_wall(row.seconds))), 7,
                             right=True, style="$text-muted", gap=2),
                 TableColumn("", _of_function(self._bar), 12, priority=2),
@@ -176,14 +178,6 @@ def _key(function: FunctionCompiles) -> Hashable:
 
 def _of_function(of: Callable[[FunctionCompiles], Cell]) -> Callable[[LedgerRow], Cell]:
     return lambda row: "" if isinstance(row, Compiled) else of(row)
-
-
-def _times(row: LedgerRow) -> str:
-    return "" if isinstance(row, Compiled) and row.count == 1 else integer(row.count)
-
-
-def _time(row: LedgerRow) -> Cell:
-    return seconds(row_seconds(row)) if isinstance(row, Compiled) else (seconds(row.seconds), "bold")
 
 
 def _by_time(row: LedgerRow) -> object:

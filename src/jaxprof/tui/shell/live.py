@@ -192,7 +192,20 @@ class Live:
             if self.busy:
                 return
             self._set_busy(True)
-        self._drive(scheduler)
+        # Work through the queue until it is empty. That is read under the lock: a run added at the last moment is
+        # either seen here, or its thread sees that nobody is busy and drives the queue itself. From then on the next
+        # thread may drive, so nothing is changed any more.
+        try:
+            while True:
+                scheduler.run()
+                with self._lock:
+                    if not scheduler.busy or self._ended:
+                        self._set_busy(False)
+                        return
+        except BaseException:
+            with self._lock:
+                self._set_busy(False)
+            raise
 
     def _begin(self, program: ProgramCommand | None, interpreter: Interpreter) -> Scheduler | ProgramScheduler:
         """Close the previous session and begin another one. The caller holds the lock. Raises UsageError while anything
@@ -214,22 +227,6 @@ class Live:
         self._scheduler, self.session, self.path, self.program = scheduler, session, path, program
         self._storage_failure_reported, self.cancelling = False, set()
         return scheduler
-
-    def _drive(self, scheduler: Scheduler | ProgramScheduler) -> None:
-        """Work through the queue until it is empty. Whether it is empty is read under the lock: a run added at the last
-        moment is either seen here, or its thread sees that nobody is busy and drives the queue itself. From then on the
-        next thread may drive, so nothing is changed any more."""
-        try:
-            while True:
-                scheduler.run()
-                with self._lock:
-                    if not scheduler.busy or self._ended:
-                        self._set_busy(False)
-                        return
-        except BaseException:
-            with self._lock:
-                self._set_busy(False)
-            raise
 
     def _set_busy(self, busy: bool) -> None:
         """Set whether the queue is driven. The caller holds the lock, so that the app receives the changes in order."""
