@@ -109,8 +109,6 @@ def print_conclusion(session: Session, place: Path | None, write: Callable[[str]
 
 @frozen
 class Outcome:
-    """What became of a plan."""
-
     session: Session
     path: Path | None
     """Where the session is; None if it could not be kept."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from jaxprof.rollup.recording import RollUpRecorder
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.program import ProgramCommand
+    from jaxprof.runner.program_run import ProgramScheduler
 
 SUMMARY_WIDTH = 200
 """Maximum columns of a line on stderr, which may go to a log file. A finding that the terminal wraps is better than one
@@ -101,18 +102,22 @@ def run_plain(
         if rollup is not None:
             rollup.close()
     if member is None or scheduler.storage_failure is not None:
-        from jaxprof.report.program import summary_lines
-
-        for line in summary_lines(scheduler.session, run, SUMMARY_WIDTH):
-            note(line)
-        report_location(scheduler.writer, note)
-        print_conclusion(scheduler.session, scheduler.writer.kept_path, note, indent=len(_NAME))
+        print_summary(scheduler, run)
     elif scheduler.file_change:
         note(scheduler.file_change)
     if form == "json":
         print_session(scheduler.session, scheduler.writer.kept_path)
     # In a job, another code than the program's would make the launcher end the other processes.
     return code or int(scheduler.has_lost_events and member is None) if code is not None else ExitCode.FAILED
+
+
+def print_summary(scheduler: ProgramScheduler, run: str) -> None:
+    from jaxprof.report.program import summary_lines
+
+    for line in summary_lines(scheduler.session, run, SUMMARY_WIDTH):
+        note(line)
+    report_location(scheduler.writer, note)
+    print_conclusion(scheduler.session, scheduler.writer.kept_path, note, indent=len(_NAME))
 
 
 def run_started(started: Started) -> int:

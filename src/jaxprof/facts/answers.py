@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from jaxprof.workloads.model import WorkloadInfo
 
 OF_PROGRAMS = ("compiles", "findings", "transfers", "timeline")
-"""Views of recorded programs."""
 
 
 def view_of(view: str) -> RunItems:
@@ -164,7 +163,6 @@ class SettingsInForce:
 
     config: Config
     settings: Sequence[Setting]
-    """Every setting that there is."""
     path: Path
     """The user's file, which need not exist."""
     keys: Sequence[tuple[str, str, str]]

@@ -79,13 +79,10 @@ COPIES: Facts[CopyTimes] = (
     Fact("bytes_per_second", BYTE_RATE, "Bytes over the time",
          lambda row: row.bytes / row.total_seconds if row.bytes and row.total_seconds else None),
 )  # fmt: skip
-"""Facts of the copies of a capture."""
 
 
 @frozen
 class CaptureCheck:
-    """A check of a capture, with the kind of the capture."""
-
     kind: str
     check: TrustCheck
 
@@ -110,8 +107,6 @@ TRUST: Facts[CaptureCheck] = (
 
 @frozen
 class PassRow:
-    """A node in the tree of a compile."""
-
     node: PassTimes
     path: str
     """Names of the nodes from the root to this one."""
@@ -145,7 +140,6 @@ PASSES: Facts[PassRow] = (
     Fact("share", SHARE, "Share of the whole compilation, in 0..1", title="share"),
     column("phase or pass", lambda row: "  " * row.depth + row.node.name, gives_way=True),
 )  # fmt: skip
-"""Facts of the phases and passes of a compile."""
 
 
 def _longest_passes(_: Session, run: Run) -> list[PassRow] | None:
@@ -202,7 +196,6 @@ VIEWS = {
     "compile": RunItems(PASSES, _longest_passes),
     "trust": RunItems(TRUST, lambda _, run: trust_rows(run)),
 }
-"""Views of captures that can be printed alone."""
 RELATIONS = (
     Relation(
         "intervals",
@@ -233,4 +226,3 @@ RELATIONS = (
     RunItems(COPIES, _copies).relation("copies", "The copies of each capture by direction and device"),
     VIEWS["trust"].relation("trust", "Whether the captures can be trusted, check by check"),
 )
-"""Tables of SQL."""

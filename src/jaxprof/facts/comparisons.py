@@ -110,7 +110,6 @@ SUMS: Facts[Any] = (
     Fact("compiling_seconds", SECONDS, "Time of all stages of all compilations", title="compile time"),
     Fact("arrays_peak_bytes", BYTES, "The most bytes that live arrays held at once", title="most live arrays"),
 )
-"""Figures of a recorded program as a whole."""
 _UNITS = {fact.key: fact.unit for fact in (*SUMS, *EXACT, *TIMES)}
 
 

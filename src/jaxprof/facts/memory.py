@@ -38,13 +38,11 @@ _VALUE: Facts[Any] = (
     column("source", place, widest=40),
 )
 ALIVE: Facts[LiveValue] = _VALUE
-"""Facts of a value that is alive at a point of the schedule."""
 BUFFERS: Facts[LiveValue] = (
     *_VALUE,
     Fact("at_peak", TRUTH, "Whether it is alive at the peak", title="at peak"),
     Fact("shared_with", COUNT, "Other values that use the same memory at other times"),
 )
-"""Facts of a buffer."""
 
 
 def _at_peak(key: str) -> Callable[[Liveness], Any]:

@@ -290,7 +290,6 @@ ASKED: Facts[Any] = (
     Fact("error", TEXT, "Why it was not measured"),
     Fact("hint", TEXT, "What to do about that"),
 )
-"""Facts of the function of the program that `--function` names."""
 RELATIONS = (
     VIEWS["compiles"].relation(
         "compiles", "The compile ledger of recorded programs: a row for each compilation, with the reason"
@@ -312,4 +311,3 @@ RELATIONS = (
     ),
     VIEWS["transfers"].relation("transfers", "Implicit copies between host and device in recorded programs"),
 )
-"""Tables of SQL."""

@@ -158,7 +158,6 @@ READING: Facts[DeviceReading] = (
     Fact("load_average", NUMBER, "Load average of the host: processes that want to run"),
     Fact("throttle_reasons", LIST, "Why it is throttled, as a JSON list"),
 )
-"""Facts of a live reading of a device."""
 READINGS = Relation(
     "readings",
     "Live readings of the devices while the session was recorded",

@@ -149,13 +149,10 @@ VERSUS: Facts[AbVersus] = (
         Fact("note", TEXT, "What else is to be known"),
     )),
 )  # fmt: skip
-"""A side compared with A."""
 
 
 @frozen
 class SideRow:
-    """A side with its result, and its description in the session."""
-
     result: RunResult
     spec: SideSpec
 
@@ -170,7 +167,6 @@ SPEC: Facts[SideRow] = (
     optional("trial", TEXT, "Name of the change that it tries", "result.run.plan.trial"),
     optional("finding", TEXT, "Finding that proposes the change", "spec.finding"),
 )
-"""Description of a side in its session."""
 PLAN: Facts[AbResult] = (
     Fact("inputs", OBJECT, "The inputs of all sides", lambda result: result, inside=(
         Fact("arrays", LIST, "Arrays of the inputs", "plan.inputs"),
@@ -179,7 +175,6 @@ PLAN: Facts[AbResult] = (
     )),
     Fact("notes", LIST, "What to know about the whole", "plan.notes"),
 )  # fmt: skip
-"""Inputs and notes of a measured comparison."""
 
 
 def side_rows(result: AbResult) -> list[SideRow]:

@@ -149,8 +149,6 @@ def rows_without_sessions(folder: Path) -> dict[Path, Any]:
 
 
 class SqlProcess:
-    """The process that computes one answer."""
-
     def __init__(self) -> None:
         self._process = subprocess.Popen(
             python_words(sys.executable, "-m", "jaxprof.query.database"),

@@ -55,7 +55,6 @@ class Conclusion:
     certainty: str
     action: str
     command: str = ""
-    """The next command; empty where there is none."""
     from_file: bool = False
     """Whether the command has words of a file that this machine did not record."""
 

@@ -196,7 +196,6 @@ def from_file_text(explanation: Explanation) -> str:
 
 
 _SENTENCES = {"findings": ("message", "fix"), "unknown": ("reason",)}
-"""Keys that are sentences, by the list with them."""
 
 
 def explanation_json(explanation: Explanation) -> dict[str, Any]:

@@ -72,7 +72,6 @@ def kernels_table(programs: Iterable[tuple[str, Iterable[KernelRow]]]) -> Table[
 
 _MEASURED = ("share", "measured", "flops_per_second", "bytes_per_second")
 SHOWN = ("name", "kind", "inside", "times", "flops", "bytes", *_MEASURED, "least", "bound", "sources", "op_name")
-"""Columns of the list as text, by their names in `COLUMNS`."""
 
 
 def kernel_lines(

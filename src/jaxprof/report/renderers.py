@@ -212,8 +212,6 @@ def joined(key: str, facts: Iterable[Fact[Row]], parts: Iterable[tuple[str, Iter
 
 @frozen
 class Prose:
-    """A paragraph of a report."""
-
     text: str
     first: str = "  "
     """What is before it: blanks, and a mark or a label. Blanks are for text alone."""
@@ -223,8 +221,6 @@ class Prose:
 
 @frozen
 class Headline:
-    """A heading inside a report."""
-
     text: str
 
 

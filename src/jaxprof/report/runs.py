@@ -167,7 +167,6 @@ _LABEL: Fact[RunRow] = column("", "label")
 BREAK_EVEN: Fact[RunRow] = column("break-even", lambda row: break_even_text(row.result), right=True)
 CHECK: Fact[RunRow] = column("check", lambda row: check_text(row.result))
 _SPREAD = pick(_FACTS, "samples", "minimum_seconds", "mean_seconds", "p95_seconds", "maximum_seconds")
-"""Columns with the distribution of the samples of a call."""
 MODES: Fact[RunRow] = column("two modes", lambda row: row.result.modes and modes_text(row.result.modes))
 _BEFORE_STEADY: Facts[RunRow] = (
     *pick(_FACTS, "trace_seconds", "lower_seconds", "compile_seconds"),
@@ -175,7 +174,6 @@ _BEFORE_STEADY: Facts[RunRow] = (
     *pick(_FACTS, "first_run_seconds"),
     _transfer("transfer_out", "to host"),
 )
-"""Columns with the phases before and after the steady run."""
 _RATES = pick(
     _FACTS, "dispatch_median_seconds", "pipelined_median_seconds", "first_after_pause_seconds", "flops_per_second",
     "bytes_per_second", "peak_bytes", "transfer_in_bytes_per_second",

@@ -158,7 +158,6 @@ class FoundBase:
     target: Target
     """What is compiled or read; of a revision, the function in its files."""
     revision: Revision | None = None
-    """The revision, checked out, if the base is one."""
 
     @property
     def variables(self) -> dict[str, str]:

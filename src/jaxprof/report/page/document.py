@@ -23,7 +23,6 @@ from jaxprof.report.page.sections import capture_sections, programs_section, run
 from jaxprof.session import Session
 
 _TEXTS = ("hlo", "stablehlo", "jaxpr")
-"""Names of the texts of a run that are folded at the end of the page."""
 _TEXTS_KEPT = 12
 
 

@@ -17,7 +17,6 @@ ROWS_KEPT = 1_000
 TEXT_KEPT = 1_000
 """Most characters of a cell or a line."""
 FOLDED_KEPT = 256 << 10
-"""Most characters of a folded text."""
 
 
 @frozen

@@ -34,8 +34,6 @@ OPEN_UP_TO = 40
 
 
 class Arrangement(NamedTuple):
-    """How rows are sorted and grouped."""
-
     sort: str = "share"
     turned: bool = False
     grouping: str = "none"
@@ -80,16 +78,13 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
         """What a row is called in the title: before XLA's passes, a module has operations."""
         self.ranking = Ranking()
         self.wanted = Arrangement()
-        """The arrangement that the user chose last."""
         self.arrangement = Arrangement()
         """The arrangement of the rows: the wanted one, once the origins that it needs are known."""
         self.waits = False
         """Whether the rows wait for origins that are not read yet."""
         self.filtered: Sequence[int] = ()
-        """The kernels that the filter leaves, sorted."""
         self._filter = ""
         self._groups: dict[Hashable, KernelGroup] = {}
-        """Groups by path; empty unless kernels are grouped."""
 
     # -- what is shown ----------------------------------------------------------------------------------------
 

@@ -121,11 +121,8 @@ MOST = 1_000_000
 
 @frozen
 class Hits:
-    """The matches of a search."""
-
     pattern: re.Pattern[str]
     offsets: array[int]
-    """Offsets of the matches, ascending."""
     complete: bool = True
     """False if there are more matches than are kept."""
 
@@ -175,7 +172,6 @@ class OpenedModule:
     """The session that the program is a run of; None for a module of a file."""
     stages: dict[str, Document] = field(default_factory=dict)
     errors: dict[str, JaxprofError] = field(default_factory=dict)
-    """Why a stage cannot be shown, by stage."""
     module: Module | None = None
     kernels: tuple[Kernel, ...] | None = None
     barriers: Mapping[str, Sequence[Barrier]] | None = None

@@ -86,7 +86,6 @@ class HloScreen(ViewsScreen, keys="hlo"):
     def __init__(self) -> None:
         super().__init__()
         self._of_session: dict[str, ModuleStages] = {}
-        """The programs of the session, by key; those of runs have the id of their run."""
         self._of_files: dict[str, ModuleStages] = {}
         """Programs of opened files, the last opened last."""
         self._opened: OpenedModule | None = None

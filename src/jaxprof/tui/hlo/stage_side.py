@@ -63,8 +63,6 @@ def coloured(line: str) -> Content:
 
 
 class CodeView(RowList[int], keys="text"):
-    """Shows one document at a time, with a cursor on a line."""
-
     def __init__(self) -> None:
         super().__init__(id="code")
         self.document = Document("")
@@ -193,7 +191,6 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
     _hit_index: int | None = None
     _search_start = 0
     _wanted: object = None
-    """Identity of the last search."""
 
     def compose(self) -> ComposeResult:
         with Vertical(id="text-box", classes="box"):

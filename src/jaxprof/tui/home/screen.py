@@ -63,7 +63,6 @@ class HomeScreen(SessionScreen, keys="home"):
         self._infos: dict[str, WorkloadInfo | None] = dict.fromkeys(names())
         """The workloads by name; None until its description has been read."""
         self._entries: list[Entry] = []
-        """The kept sessions and jobs, the newest first."""
         self._most: int | None = LISTED
         self._wanted: Path | None = None
         """The session to which the cursor goes once it is listed."""
@@ -75,7 +74,6 @@ class HomeScreen(SessionScreen, keys="home"):
         self._costs: dict[tuple[Path, float], str] = {}
         """What costs most in a recorded program, by session and time of its last change; empty if it cannot be read."""
         self._costing = False
-        """Whether a thread reads one of them."""
 
     @property
     def profiler(self) -> Profiler:

@@ -260,8 +260,6 @@ def _note(row: StartRow) -> Cell:
 
 
 class StartList(RowList[StartRow], keys="start"):
-    """One row per session, program, way to measure, and workload."""
-
     STAYS_ON_TOP = True
 
     class Marked(Message):

@@ -141,7 +141,6 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
 
     def __init__(self) -> None:
         self.grid: StepGrid | None = None
-        """The steps that are drawn: all of them."""
         self.view, self.column, self.values_of = "map", 0, SHOWN[0]
         self._lost_seconds: Mapping[int, float] = {}
         """Seconds that a process's own work takes more than that of the median process, if that is more than chance."""

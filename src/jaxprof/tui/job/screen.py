@@ -53,8 +53,6 @@ _PAUSE_FACTOR = 10.0
 
 @frozen
 class JobInView:
-    """The result of a reading of the folder."""
-
     figures: JobFigures
     job_steps: JobSteps
     lost_seconds: Mapping[int, float]
@@ -175,8 +173,6 @@ _LEAST_BELOW = 9
 
 
 class JobScreen(ViewsScreen, keys="job"):
-    """The findings of a job above, its processes below."""
-
     MODE = "job"
     TICK_SECONDS = 1.0
     """How often the folder is read; while a reading takes longer, the next one waits for it."""
@@ -186,7 +182,6 @@ class JobScreen(ViewsScreen, keys="job"):
     _reading: JobReading | None = None
     _job: JobInView | None = None
     _error: JaxprofError | None = None
-    """Why the last reading failed; None if it did not."""
     _busy = False
     _requested: tuple[object, ...] = ()
     """Key of the grid of steps that was requested last."""

@@ -171,7 +171,6 @@ def trust_of(run: Run) -> list[CaptureCheck]:
 
 
 OF_A_SIDE = "Sides of a comparison are captured only with jaxprof compare --capture."
-"""Why one of them has no capture."""
 
 
 def why_no_capture(run: Run) -> str:

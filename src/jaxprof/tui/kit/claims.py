@@ -25,8 +25,6 @@ _STYLES = {"!": "$warning", "✗": "bold $error", "✓": "$better"}
 
 @frozen
 class Claim:
-    """One claim about a program or a job."""
-
     text: str
     mark: str = ""
     """`!` for missing data, `✗` for a finding of a job, `✓` if nothing was found."""

@@ -137,8 +137,6 @@ FILTER_FROM = 8
 
 @frozen
 class Option:
-    """A choice with its label and a note."""
-
     label: str
     note: str = ""
     letter: str = ""
@@ -151,8 +149,6 @@ def _style(option: Option, usual: str) -> str:
 
 
 class Options(RowList[Option]):
-    """The options that match the filter."""
-
     FILTERED = "No line matches."
 
     def __init__(self, options: Sequence[Option]) -> None:
@@ -238,8 +234,6 @@ Texts = Mapping[str, str]
 
 @frozen
 class FormField:
-    """One line of a form."""
-
     label: str
     value: str
     hint: str

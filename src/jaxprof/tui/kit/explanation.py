@@ -82,8 +82,6 @@ def head_lines(result: Conclusion, width: int, *, whole: bool) -> list[Content]:
 
 
 class ExplanationDialog(ReportDialog, keys="explanation"):
-    """The findings that cost most, with their fixes and the commands that verify them."""
-
     CLASSES = "dialog help"
     _explanation: Explanation | None = None
 

@@ -24,8 +24,6 @@ class FactTarget:
 
 @frozen
 class Leads:
-    """A line that may lead to an instruction."""
-
     content: Content
     target: FactTarget | None
 

@@ -28,7 +28,6 @@ STATUS_MARKS = {
     "timed out": ("✗", "bold $error"),
 }
 BROKEN = ("failed", "crashed", "interrupted", "timed out")
-"""Statuses of runs that ended before they were finished."""
 _STYLES = {"faster": "$better", "slower": "$worse"}
 
 

@@ -25,8 +25,6 @@ _NOTHING_OF_PROGRAM = "No output: the program wrote nothing, or wrote directly t
 
 
 class LogPane(RowList[int]):
-    """The output of one run."""
-
     def __init__(self, *, id: str | None = None, of_program: bool = False) -> None:
         """`of_program`: the output of a user's program, whose lines need no name of the stream."""
         super().__init__(id=id)

@@ -53,8 +53,6 @@ class Axis:
 
 @frozen
 class Mark:
-    """A labelled point of interest."""
-
     x: float
     y: float
     label: str

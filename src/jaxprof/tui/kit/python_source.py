@@ -92,8 +92,6 @@ AROUND = 200
 
 
 class SourceLines(TextDialog, keys="source"):
-    """Shows the source around a line."""
-
     CLASSES = "dialog help source-lines"
 
     def __init__(self, where: SourceLocation, sources: Mapping[str, str]) -> None:

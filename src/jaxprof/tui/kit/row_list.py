@@ -87,7 +87,6 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
         """`order` is the title of the first sort column; empty keeps the original order."""
         super().__init__(id=id)
         self.empty = self.EMPTY
-        """Text of this list while it is empty."""
         self._keys: Sequence[Hashable] = ()
         self._cursor: int = 0
         self._below: dict[int, Sequence[Content]] = {}

@@ -62,8 +62,6 @@ class ModeBar(Picture):
 
 @frozen
 class Tab:
-    """One tab of `StageTabs`."""
-
     name: str
     title: str
     short: str = ""
@@ -154,8 +152,6 @@ class KeyBar(Picture):
 
 
 class BarKey(NamedTuple):
-    """A key of the key bar."""
-
     text: Content
     """A click on it presses the key."""
     rank: int

@@ -64,8 +64,6 @@ class TableColumn(Generic[Row]):
 
 @dataclass(frozen=True)
 class LaidOutColumn(Generic[Row]):
-    """A column and its position in a line."""
-
     column: TableColumn[Row]
     left: int
     width: int

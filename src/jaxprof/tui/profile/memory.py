@@ -40,8 +40,6 @@ OTHER = ("█", "$quiet")
 
 
 class BufferList(RowList["LiveValue"], keys="buffers"):
-    """The largest buffers and their source locations."""
-
     EMPTY = "The buffers are unknown."
 
     def __init__(self) -> None:
@@ -110,8 +108,6 @@ CHANGE = 0.01
 
 
 class MemoryView(Guarded, Container, keys="memory"):
-    """The memory of one program."""
-
     _picture: MemoryPicture | None = None
     _key: object = None
     _at = 0

@@ -65,12 +65,9 @@ if TYPE_CHECKING:
     from jaxprof.session import Run
 
 KERNELS, PROGRAMS, DEVICES = 16, 8, 16
-"""Most kernels, programs and devices shown. A line counts the rest."""
 
 
 class OverviewList(FactList, keys="overview"):
-    """The lines of the overview, with a cursor."""
-
     EMPTY = "Reading the profile…"
 
 
@@ -205,12 +202,9 @@ VIEWS = {
     "compile": "Compile", "memory": "Memory",
 }  # fmt: skip
 OF_PROGRAM = ("time", "flame", "lines")
-"""Views of a recorded program, with or without a capture."""
 
 
 class ProfileScreen(ViewsScreen, keys="profile"):
-    """The captures of one run, and the time of a recorded program."""
-
     MODE = "profile"
     AUTO_FOCUS = "#timeline"
     VIEWS = VIEWS

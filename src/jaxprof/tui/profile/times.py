@@ -47,8 +47,6 @@ DEEPEST = 200
 
 @frozen
 class TimeNode:
-    """One node with all inside it."""
-
     name: str
     seconds: float
     self_seconds: float

@@ -56,7 +56,6 @@ NOTHING = {
 }
 """Texts of empty lists, while the program runs and afterwards."""
 _OF_A_PROGRAM = ("capture", "cancel", "again", "filter", "tab", "next_tab")
-"""Actions that need a program."""
 
 
 class AdviceList(ClaimList, keys="advice"):
@@ -73,8 +72,6 @@ def claims_of(result: ProgramResult, findings: Sequence[Finding]) -> Iterator[Cl
 
 
 class ProgramScreen(ViewsScreen, keys="program"):
-    """The views of one program."""
-
     MODE = "program"
     TICK_SECONDS = 0.5
     AUTO_FOCUS = "#findings"

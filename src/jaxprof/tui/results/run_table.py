@@ -47,8 +47,6 @@ def _extra(title: str, width: int, priority: int, text: Callable[[RunResult], st
 
 
 class RunTable(RowList[RunResult]):
-    """Rows of runs, under the headings of their groups."""
-
     UNSORTED = "as planned"
 
     def __init__(self) -> None:
@@ -85,7 +83,6 @@ class RunTable(RowList[RunResult]):
         self.group_by_run: dict[str, RunGroup] = {}
         self.sweeps: dict[str, SweepGroup] = {}
         self._next = ""
-        """Id of the queued run that begins next."""
 
     @property
     def _profiler(self) -> Host:

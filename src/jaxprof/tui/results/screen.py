@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 
 class ResultsScreen(SessionScreen, keys="results"):
-    """The runs of the open session."""
-
     MODE = "results"
     TICK_SECONDS = 0.1
     AUTO_FOCUS = "#results"

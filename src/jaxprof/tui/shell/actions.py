@@ -32,11 +32,8 @@ if TYPE_CHECKING:
 
 @frozen
 class Action:
-    """One action of a screen or of the widget with the focus."""
-
     keys: str
     letter: str
-    """Letter of the action in the menu; empty if it is not there."""
     label: str
     does: str
     name: str

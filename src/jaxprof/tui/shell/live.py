@@ -86,7 +86,6 @@ class Live:
         self._storage_failure_reported = False
         self._ended = False
         self.busy = False
-        """Whether a run is in progress or queued."""
         self.session: Session | None = None
         """The session being written, folded on the UI thread; None before the first run."""
         self.program: ProgramCommand | None = None

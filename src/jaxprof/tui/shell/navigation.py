@@ -60,7 +60,6 @@ class Navigator(Guarded, App[None]):
         """Where the app is, or where the last key leads. Its mode is the current one, except between the two."""
         self.opened = OpenedSession()
         self.job_folder: Path | None = None
-        """Folder of the job that Job shows; None without a job."""
         self.session_screens: list[Any] = []
         """Screens of the modes created so far (`SessionScreen`)."""
         self._trail: list[str] = []

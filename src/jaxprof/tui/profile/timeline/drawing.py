@@ -47,8 +47,6 @@ _HIT = "$accent"
 
 @frozen
 class Columns:
-    """A row in a window, column by column."""
-
     kind: Ints
     """Index of the kind in each column, -1 where nothing ran."""
     height: NDArray[np.float64]

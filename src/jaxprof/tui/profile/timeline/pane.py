@@ -217,14 +217,11 @@ FACTS_LINES = 8
 
 
 class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
-    """The timeline of one run."""
-
     _steps: StepsMeasured | None = None
     _of: tuple[Session | None, str] = (None, "")
     """The session and the run whose timeline is shown or read; no run without a timeline."""
     _search_state = ""
     _kernel = ""
-    """The kernel to go to once the timeline has been read."""
 
     def compose(self) -> ComposeResult:
         with Vertical(id="lane-box", classes="box") as box:
