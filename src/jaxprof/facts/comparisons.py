@@ -285,8 +285,7 @@ PROGRAM_FINDINGS_COMPARED: Facts[Pair[Finding]] = (
 
 
 def answer(pair: RunDifference) -> str:
-    """Return the exact facts in one line, `kernels: 1 new, 2 changed, 30 the same; FLOPs +12 %`; for programs also the
-    findings that only one side has."""
+    """Return the exact facts in one line, `kernels: 1 new, 2 changed, 30 the same; FLOPs +12 %`."""
     parts: list[str] = []
     if pair.program is not None:
         counts = _counts(row.status for row in pair.program.functions)
@@ -386,8 +385,7 @@ DIFFERENCE: Facts[SessionDifference] = (
 
 
 def compared_environment(difference: SessionDifference) -> tuple[list[Difference[str]], bool]:
-    """Return what of the environments can be compared, and whether one side reports no JAX. Such a side (NumPy) has no
-    settings of it that could differ from those of the other."""
+    """Return what of the environments can be compared, and whether one side reports no JAX, so has no such settings."""
     versions = next((row for row in difference.environment if row.code == "jax"), None)
     one_sided = versions is not None and None in (versions.before, versions.after)
     known = [row for row in difference.environment if not one_sided or None not in (row.before, row.after)]

@@ -39,8 +39,7 @@ LEAST_SHARE = 0.0001
 
 
 def places_text(places: Sequence[HloSourceLocation]) -> str:
-    """Return all source lines in short, `model.py:88,90 layers.py:7`, files in the order of their first line; a dash
-    for none."""
+    """Return all source lines in short, `model.py:88,90 layers.py:7`; a dash for none."""
     if len(places) == 1:  # as most kernels of a large module have
         return places[0].short
     lines = grouped((place.file, place.line) for place in places)
@@ -148,8 +147,7 @@ KERNELS: Facts[KernelRow] = (
 
 
 def kernel_rows(session: Session, run: Run) -> Iterator[KernelRow]:
-    """Yield the kernels of the HLO in the order of execution, each with what was measured of it, the loops, branches
-    and calls that were measured, then the kernels that only the capture has."""
+    """Yield the kernels of the HLO with what was measured of each, then those that only the capture has."""
     from jaxprof.analysis.kernels.measured import measured
 
     measured_run = measured(session, run.id)

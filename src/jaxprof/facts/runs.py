@@ -98,8 +98,7 @@ def _phase(name: str) -> Callable[[RunRow], float | None]:
 
 
 def _modes(result: RunResult) -> list[tuple[float, float]] | None:
-    """Return location and share of the two modes of the samples, the faster one first; None if there may be only one
-    mode."""
+    """Return location and share of the two modes, the faster first; None if there may be only one."""
     modes = result.modes
     return None if modes is None else [(modes.low, modes.low_share), (modes.high, 1 - modes.low_share)]
 

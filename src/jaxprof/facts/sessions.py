@@ -65,8 +65,7 @@ SESSIONS = Relation(
 
 
 def _phases(_: Session, run: Run) -> Iterator[tuple[int | None, Phase]]:
-    """Yield each phase with the number of its launch; None for those of a run whose launches are not recorded. What
-    else the engine does in a launch is left out."""
+    """Yield each phase with the number of its launch, if launches are recorded; no other work of the engine."""
     launches: list[tuple[int | None, Mapping[str, Phase]]] = [(launch.number, launch.phases) for launch in run.launches]
     if not any(phases is run.phases for _, phases in launches):
         launches.insert(0, (None, run.phases))

@@ -56,8 +56,7 @@ def verdict_line(versus: AbVersus) -> str:
 
 
 def _trial_line(versus: AbVersus) -> str:
-    """Return what a change that was tried has done: `B, vmap → lax.map at f.py:17: 4.3 times as fast (3.3-5.6), same
-    bits`."""
+    """Return what a change did: `B, vmap → lax.map at f.py:17: 4.3 times as fast (3.3-5.6), same bits`."""
     run, times, trial = versus.run, times_tried(versus), trial_of(versus.run.plan.trial)
     lines = run.trial.lines if run.trial is not None else ()
     folder = run.plan.target.rpartition(":")[0].rpartition("/")[0]

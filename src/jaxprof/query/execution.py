@@ -51,8 +51,7 @@ _DIGITS = 6
 
 
 def plain_value(value: Any) -> Any:
-    """Return a value of SQL as JSON has it: moments and days as ISO 8601, durations in seconds, bytes in hexadecimal,
-    intervals by their parts, NaN and infinity in a container as null."""
+    """Return a value of SQL as JSON has it: ISO 8601, seconds, hexadecimal; null for NaN in a container."""
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, date | time):

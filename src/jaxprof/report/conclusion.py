@@ -318,8 +318,7 @@ def job_cost(job: JobFigures) -> tuple[str, str]:
 
 
 def gate_conclusion(result: GateResult, details: str) -> Conclusion:
-    """Return the conclusion of a gate: the limit exceeded by most, what the figures rest on, how to see why.
-    `details`: the command that shows what differs."""
+    """Return the conclusion of a gate: the limit exceeded by most. `details`: the command that shows what differs."""
     from jaxprof.facts.gate import row_text
 
     by_severity = "exceeded", "undecided", "within"
@@ -341,8 +340,7 @@ def gate_conclusion(result: GateResult, details: str) -> Conclusion:
 
 
 def difference_conclusion(difference: SessionDifference, name: str) -> Conclusion:
-    """Return the conclusion of two recorded sessions: what differs, that they were not measured together, what to look
-    at. `name`: what commands call the second session."""
+    """Return the conclusion of two sessions. `name`: what commands call the second one."""
     from jaxprof.facts.comparisons import answer
     from jaxprof.findings.explanation import command
 

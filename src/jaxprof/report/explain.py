@@ -127,8 +127,7 @@ def _longest_kernel_line(session: Session) -> Iterator[str]:
 
 
 def cost_text(finding: Finding) -> str:
-    """Return `about 6.0 s (5.6 s to 6.4 s), 30 % of the wall time`; `saves about 2.0 s of 6.0 s, 30 % of the wall time`
-    if the saving is clearly less than the cost; or `cost unknown`."""
+    """Return `about 6.0 s (5.6 s to 6.4 s), 30 % of the wall time`, with what is saved if clearly less."""
     if finding.seconds is None:
         of_what = "of memory" if finding.held else "a run"
         return f"{bytes_(finding.bytes)} {of_what}" if finding.bytes else "cost unknown"
@@ -199,8 +198,7 @@ _SENTENCES = {"findings": ("message", "fix"), "unknown": ("reason",)}
 
 
 def explanation_json(explanation: Explanation) -> dict[str, Any]:
-    """Return the documented form (docs/json.md), with sentences cut and numbers rounded so that it stays small. No row
-    is left out: what prints it does that, and counts them."""
+    """Return the documented form (docs/json.md), sentences cut and numbers rounded; no row is left out."""
     from jaxprof.report.envelope import Bounds  # text has no bounds
 
     whole: dict[str, Any] = Bounds("explanation", sys.maxsize).cut(

@@ -80,8 +80,7 @@ def kernel_lines(
     choice: KernelOptions = KernelOptions(),
     measured: Mapping[str, MeasuredKernel] | None = None,
 ) -> Iterator[str]:
-    """Yield a line for each kernel, with its least time if the ceilings of the device are known, and with what a
-    capture measured of it."""
+    """Yield a line for each kernel, with its least time if ceilings are known, and what a capture measured."""
     rows = rows_of(module, machine, choice, measured=measured)
     first_notices = outline(module) if len(module.text) > LARGE else notices(module)
     yield from _notice_lines(first_notices)

@@ -73,8 +73,7 @@ def memory_heading(picture: MemoryPicture) -> Iterator[str]:
 
 
 def fit_words(session: Session, program: ProgramResult) -> str:
-    """Return whether the memory sufficed for a program, as far as that is known without its HLO: by how it ended, and
-    by what the allocators of its devices held, or its live arrays."""
+    """Return whether the memory sufficed for a program, by how it ended and what its devices or arrays held."""
     run = program.run
     failure = next((finding.message for finding in program.findings if finding.code == "program_failed"), "")
     if "out of memory" in failure:

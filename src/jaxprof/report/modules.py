@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 
 def view_lines(program: HloProgram, view: str) -> Iterator[str]:
-    """Yield the gaps of a program, which come before what is derived from the rest, and one of its views as text:
-    findings, barriers or memory."""
+    """Yield the notices of a program, then one of its views as text: findings, barriers or memory."""
     listed = notices(program.hlo)
     if listed:
         yield from (*(safe(str(notice)) for notice in listed), "")

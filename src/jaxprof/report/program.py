@@ -68,8 +68,7 @@ LETTERS = {
 
 
 def letters(program: ProgramResult, width: int) -> str:
-    """Return the time line from start to end in `width` columns, each with the letter of the state that took most of
-    its time; an empty text for a program that took no time."""
+    """Return the time line in `width` columns, each with the letter of the state that took most of its time."""
     if program.wall_seconds <= 0:
         return ""
     begin = program.began_seconds
@@ -79,8 +78,7 @@ def letters(program: ProgramResult, width: int) -> str:
 
 
 def rounded(parts: Sequence[float], whole: float) -> tuple[list[str], str]:
-    """Format `parts` and their sum `whole`, in seconds, rounded so that the printed parts add up to the printed sum.
-    Each printed part is within one unit of the last decimal of its value."""
+    """Format `parts` and their sum `whole`, in seconds, rounded so that printed parts add up to the printed sum."""
     decimals = 1 if whole >= 1000 else 2 if whole >= 100 else 3
     unit = 10.0**-decimals
     total = round(whole / unit)
@@ -320,8 +318,7 @@ def _compiles(program: ProgramResult) -> Iterator[Piece]:
 
 
 def functions_report(program: ProgramResult, shown: int = _FUNCTIONS_SHOWN) -> Iterator[Piece]:
-    """Yield the compiled functions, the most expensive ones first, each with the reasons of its compilations; nothing
-    if nothing was compiled. `shown`: most functions in text, 0 for all."""
+    """Yield the compiled functions, the most expensive first, with the reasons. `shown`: most in text, 0 for all."""
     if not program.functions:
         return
     rest = program.functions[shown:]

@@ -65,8 +65,7 @@ def text_lines(table: Table[Any], *, indent: str = "  ", width: int = 0, all_col
 def _aligned(
     table: Table[Any], page: Sequence[list[str]], rest: Iterator[list[str]], indent: str, width: int, all_columns: bool
 ) -> Iterator[str]:
-    """Yield the heading, the first page, and the `rest` of a longer table. A longer table keeps its empty columns,
-    because the rest may have values there."""
+    """Yield heading, first page and `rest`. A longer table keeps empty columns: the rest may have values there."""
     columns = table.for_people()
     is_longer = isinstance(table.rows, Iterator) and len(page) == PAGE
 

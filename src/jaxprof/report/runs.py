@@ -86,8 +86,7 @@ def rows_of_group(group: RunGroup) -> list[RunRow]:
 
 
 def versus_text(result: RunResult) -> str:
-    """Return the speed-up of a run over its baseline, `6.9× (6.8-7.0)`; `1×` for a baseline, `0-copy` if nothing was
-    moved, a dash if it is unknown."""
+    """Return the speed-up of a run, `6.9× (6.8-7.0)`; `1×` for a baseline, `0-copy` if nothing was moved."""
     if not result.run.plan.baseline:
         return "1×" if result.summary is not None else UNKNOWN
     if result.moved_nothing:
@@ -96,8 +95,7 @@ def versus_text(result: RunResult) -> str:
 
 
 def versus_sentence(result: RunResult, baseline: str) -> str:
-    """Return the speed-up over `baseline` in words, `6.9× (6.8-7.0) as fast as numpy`, or `inconclusive beside numpy:
-    1.3× (0.9-1.8)`; empty if it is unknown, or if nothing was moved."""
+    """Return the speed-up in words, `6.9× (6.8-7.0) as fast as numpy`; empty if unknown, or if nothing was moved."""
     if result.versus is None or result.moved_nothing:
         return ""
     if result.versus.speedup.verdict == "inconclusive":
@@ -106,8 +104,7 @@ def versus_sentence(result: RunResult, baseline: str) -> str:
 
 
 def verdicts_text(rows: Sequence[RunRow]) -> str:
-    """Return the verdict of each run against its baseline, after what it rests on: `3 launches: jit faster than numpy`;
-    an empty text if nothing is compared."""
+    """Return the verdict of each run after what it rests on, `3 launches: jit faster than numpy`; empty without any."""
     names = {row.run.id: row.run.as_baseline for row in rows}
     by_basis: dict[str, list[str]] = {}
     for row in rows:
@@ -138,8 +135,7 @@ def one_time_text(result: RunResult) -> str:
 
 
 def check_text(result: RunResult) -> str:
-    """Return the outcome of the check: `ok, 1.2e-07`; `WRONG, 41 %` (of the numbers); `unstable`; `not checked`; a dash
-    for a baseline without a check, and if there is no check."""
+    """Return the outcome of the check: `ok, 1.2e-07`; `WRONG, 41 %` (of the numbers); `unstable`; `not checked`."""
     check = result.run.check
     if check is not None and check.unstable_elements is not None:
         return "unstable"
@@ -202,8 +198,7 @@ def run_reports(session: Session) -> Iterator[Iterable[Piece]]:
 
 
 def group_report(session: Session, group: RunGroup, warnings: int | None = _WARNINGS_SHOWN) -> Iterator[Piece]:
-    """Yield how fast each run of a group is, its samples, its phases, what a call moves, and its problems, with at most
-    that many `warnings` (None: all)."""
+    """Yield how fast each run of a group is, its samples, phases and traffic, and at most that many `warnings`."""
     device = group.devices[0] if len(group.devices) == 1 else ""
     parts = [group.workload, parameters_text(group.parameters), group.preset, device]
     yield Headline("  ·  ".join(part for part in parts if part))
@@ -261,8 +256,7 @@ _PHASES_OVER_LAUNCHES = ("trace", "lower", "compile", "first_run")
 
 
 def launches_text(run_result: RunResult) -> str:
-    """Return the intervals of the phases that each launch has once, `95 % over 3 launches: compile 37.0 ms to 39.1 ms,
-    ...`; an empty text for a single launch."""
+    """Return `95 % over 3 launches: compile 37.0 ms to 39.1 ms, ...`; empty for a single launch."""
     over = run_result.over_launches
     phases = {name: over[name] for name in _PHASES_OVER_LAUNCHES if name in over}
     intervals = [
@@ -275,8 +269,7 @@ def launches_text(run_result: RunResult) -> str:
 
 
 def problems(rows: Iterable[RunRow], most: int | None = _WARNINGS_SHOWN) -> Iterator[Piece]:
-    """Yield failures and at most that many warnings (None: all), those about wrong results first, under an empty line.
-    Those that several runs share are written once."""
+    """Yield failures and at most that many warnings, those about wrong results first, each once for all its runs."""
     failure_notes: _Notes = {}
     warning_notes: _Notes = {}
     warnings: list[tuple[WarningRaised, str]] = []

@@ -83,8 +83,7 @@ def _whole(session: Session) -> Iterator[Piece]:
 
 
 def view_table(session: Session, view: str) -> Table[Any]:
-    """Return the view of every run as a table for CSV: a row for each kernel, pass, step, buffer, check, compilation,
-    finding, copy or state."""
+    """Return the view of every run as a table for CSV, a row for each of its items."""
     items = view_of(view)
     parts = ((run.id, items.of(session, run) or ()) for run in session.runs.values())
     return joined(RUN.key, items.facts, parts)

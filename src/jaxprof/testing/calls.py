@@ -78,8 +78,7 @@ class CompileWatch:
             ledger.attach()
 
     def by_function(self, keys: Collection[FunctionKey]) -> dict[FunctionKey, list[Compiled]]:
-        """Return the compilations of the functions with these keys, and of all other functions of the test's own:
-        neither single operations nor functions of libraries."""
+        """Return the compilations of functions with these keys, and of all others of the test's own."""
         return grouped((key, event) for key, event in self.seen if key in keys or not (event.op_by_op or event.library))
 
     def _take(self, key: FunctionKey, event: Compiled) -> None:
@@ -326,8 +325,7 @@ class Caller:
 
 
 def _same(call: MadeCall, programs: list[CalledProgram]) -> CalledProgram | None:
-    """Return the program that such a call has made before: with the same values of what is not an array, else with
-    others, which are then not static arguments."""
+    """Return the program of such a call: with the same static values, else with others, which are then not static."""
     alike = [program for program in reversed(programs) if program.call.types == call.types]
     same_values = (program for program in alike if _equal(program.call.values, call.values))
     return next(same_values, alike[0] if alike else None)
@@ -341,8 +339,7 @@ def _equal(ours: tuple[Any, ...], theirs: tuple[Any, ...]) -> bool:
 
 
 def _types(kept: KeptArguments, function: Any) -> tuple[str, ...]:
-    """Return the arguments in words: `f32[64,256]`; of many only the first, and the number and size of the others. What
-    looks like a secret is left out, as in what the recorder writes."""
+    """Return the first arguments in words, `f32[64,256]`, and how many more; nothing that looks like a secret."""
     import jax
 
     from jaxprof.base.text import shorten

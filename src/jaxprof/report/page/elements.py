@@ -108,8 +108,7 @@ def folded(summary: str, body: str) -> str:
 
 
 def table(shown: Table[Any]) -> Iterator[str]:
-    """Yield the table with its notes, without empty columns; nothing without rows. The cell of a number shows it as a
-    quantity, and has the number itself in `data-v` for sorting."""
+    """Yield the table with its notes, without empty columns; `data-v` of a number's cell has it for sorting."""
     columns = shown.for_people()
     if (under := shown.under) is not None:
         columns.append(column("why", lambda row: "; ".join(words.text for words in under(row) if words.text)))

@@ -168,8 +168,7 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
 
     @property
     def order(self) -> list[str]:
-        """Parts of the subtitle, the most important first: whether origins are still being read, the grouping, the
-        order, the basis of the shares."""
+        """Parts of the subtitle, the most important first."""
         step, arranged = self.ranking.step, self.arrangement
         parts = ["reading origins…"] if self.waits else []
         parts += [GROUPINGS[arranged.grouping]] if arranged.grouping != "none" else []

@@ -208,12 +208,8 @@ class OpenedModule:
         gc.unfreeze()
 
     def freeze(self) -> None:
-        """Hide what was read from the garbage collector, until the program is closed. For the UI thread.
-
-        All objects of a module refer to each other, so a full collection walks over all of them and frees nothing: for
-        20 MB of HLO that pauses the app for 0.4 s, at any moment. The process is the app's own, so no objects of others
-        are hidden.
-        """
+        """Hide what was read from the garbage collector, until the program is closed. For the UI thread. A full
+        collection walks over all objects of a module and frees none: for 20 MB of HLO that pauses the app for 0.4 s."""
         if self.module is not None and len(self.module.text) > FROZEN:
             gc.freeze()
 
@@ -221,8 +217,7 @@ class OpenedModule:
 def open_in_thread(
     opened: OpenedModule, report: Callable[[OpenedModule, str], object], fail: Callable[[JaxprofError], object]
 ) -> None:
-    """Read a program in a thread that quitting does not wait for; that thread calls `report` once a part is ready, and
-    neither of both once the program is closed."""
+    """Read a program in a thread that quitting does not wait for, and that reports nothing of a closed program."""
 
     def failed(error: JaxprofError) -> None:
         if not opened.closed.is_set():

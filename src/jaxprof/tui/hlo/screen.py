@@ -122,8 +122,7 @@ class HloScreen(ViewsScreen, keys="hlo"):
         self._show_empty()
 
     def arrive(self, destination: Destination) -> None:
-        """Read a file; else show the run in view, if it has HLO, and a kernel. A file stays, here and on Memory, until
-        another screen shows a run."""
+        """Show a file, or the run in view if it has HLO. A file stays until another screen shows a run."""
         super().arrive(destination)
         program = self._of_session.get(destination.run)
         self._kernel = destination.kernel or self._kernel

@@ -211,8 +211,7 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
         self.show_stage(self.stage)
 
     def show_stage(self, stage: str) -> None:
-        """Show a stage, or why it cannot be shown. A module is shown from its entry computation on: it begins with
-        tables that few readers want."""
+        """Show a stage, from its entry computation on (it begins with tables), or why it cannot be shown."""
         self.stage, opened = stage, self._opened
         document = opened.stages.get(stage) if opened is not None else None
         if document is None and opened is not None:

@@ -39,8 +39,7 @@ _MOST_FOLDED_BYTES = 16 << 20
 
 
 def cost_of(entry: Entry) -> str:
-    """Return what costs most in the program that a session recorded, as Summary says it. For threads: folds the
-    session. Raises FileRefusedError."""
+    """Return what costs most in a recorded program. For threads: folds the session. Raises FileRefusedError."""
     from jaxprof.report.conclusion import longest_program_cost
     from jaxprof.session import Session
     from jaxprof.session.log import load
@@ -123,8 +122,7 @@ def _runs(entry: Entry, width: int) -> Iterator[Content]:
 def last_medians(
     workload: str, parameters: Mapping[str, object], entries: Iterable[Entry], host: str
 ) -> dict[str, str]:
-    """Return the newest median of each variant of a workload with these parameters on this `host`, in words. `entries`
-    come newest first."""
+    """Return the newest median of each variant with these parameters on this `host`; `entries` come newest first."""
     last: dict[str, str] = {}
     for entry in entries:
         planned = {plan.run: plan.spec for plan in entry.planned}

@@ -251,8 +251,7 @@ def _kept(entry: Entry) -> StartRow:
 
 
 def _note(row: StartRow) -> Cell:
-    """Return the note of a row; where there is no room for the words of a trouble, a mark stands for them. That of a
-    workload is part of its title."""
+    """Return the note of a row; where there is no room for the words of a trouble, a mark stands for them."""
     if row.workload:
         return ""
     forms = (f"{row.trouble}, {row.note}", f"✗ {row.note}") if row.trouble else (row.note,)
@@ -280,8 +279,7 @@ class StartList(RowList[StartRow], keys="start"):
         self.show()
 
     def show(self, own: Sequence[StartRow] | None = None) -> None:
-        """Show these rows of the user's own, by default the same as before, and the workloads. A cursor on the first
-        row stays there; elsewhere it stays on its row."""
+        """Show these rows of the user's own, and the workloads. A cursor on the first row stays there."""
         self._own = self._own if own is None else own
         rows: dict[Hashable, StartRow | Heading] = {row.key: row for row in self._own}
         rows["examples"] = _EXAMPLES

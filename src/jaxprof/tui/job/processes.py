@@ -172,8 +172,7 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
         self.show_rows({})
 
     def show(self, job: JobFigures, lost_seconds: Mapping[int, float]) -> None:
-        """Show the processes of a job, with the seconds that the job loses by each. At first the cursor is on the one
-        that the most expensive finding is about, else on that which loses most."""
+        """Show the processes of a job; at first the cursor is on the one of the most expensive finding."""
         first, self.empty, self._lost_seconds = not self.total, self.EMPTY, lost_seconds
         late = [(each.index, each) for each in job.findings if each.code != "failed_after" and each.index is not None]
         self._late = {index: {finding.part for finding in found} for index, found in grouped(late).items()}

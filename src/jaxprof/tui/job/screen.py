@@ -80,8 +80,7 @@ class JobReading:
         self._due = 0.0
 
     def read(self) -> JobInView | None:
-        """Return the job as it is now; None if nothing has changed since the last call, or the next reading is not due.
-        Blocks: for threads. Raises FileRefusedError if the folder has no session that can be read."""
+        """Return the job; None if nothing has changed or is due. Blocks: for threads. Raises FileRefusedError."""
         if self._follower is not None:
             return self._follow(self._follower)
         from jaxprof.jobs.folder import JobFollower, may_grow
@@ -160,8 +159,7 @@ class JobFindings(ClaimList, keys="job_findings"):
 
 
 def fitting(cost: str, width: int) -> str:
-    """Return the costs of a job without the number of its processes, or also without the rest of the time, if they are
-    wider than `width`: no figure is cut."""
+    """Return the costs of a job without what does not fit into `width`: no figure is cut."""
     costs = cost.rpartition(" (")[0] or cost
     named, _, rest = costs.partition(", the rest ")
     forms = cost, costs, f"{named} of {rest.rpartition(' of ')[2]}" if rest else costs
@@ -304,8 +302,7 @@ class JobScreen(ViewsScreen, keys="job"):
     @on(FilterLine.Edited)
     @on(RowList.Highlighted, "#processes")
     def _show_frame(self) -> None:
-        """Show what is under the cursor of the steps, their scale, the title, the order, and how many rows are
-        hidden; and make the steps, if they are others."""
+        """Show what is under the cursor of the steps, the title and the order; make the steps, if they are others."""
         # the grid of the steps in view, made in a thread: only the one that was requested last is shown
         job, view = self._job, self.processes
         if job is not None and view.size.width and view.view == "map":

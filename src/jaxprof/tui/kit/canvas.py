@@ -62,8 +62,7 @@ class Canvas:
         return not any(self._bits[row][cell] or self._covers[row][cell] for cell in cells)
 
     def framed(self, labels: Mapping[int, str], gutter: int) -> list[Content]:
-        """Return the canvas line by line, each exactly `width` columns wide, to the right of an axis with ticks and
-        labels at some rows; these take `gutter` columns."""
+        """Return the canvas line by line, to the right of an axis of `gutter` columns with labels at some rows."""
         lines = []
         for row in range(self.height):
             label = (labels.get(row, "").rjust(gutter), "$text-muted")

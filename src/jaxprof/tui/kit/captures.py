@@ -56,8 +56,7 @@ def whole_of(session: Session, run: Run) -> Run | None:
 
 
 def last_window(session: Session) -> tuple[str, str]:
-    """Return two runs of a program's last capture window: the one with the timeline, and the one with HLO whose kernels
-    took longest. Both are empty if there is none."""
+    """Return the run with the timeline of the last capture window, and its run with HLO whose kernels took longest."""
     imported = [run for run in session.runs.values() if run.plan.how == "imported"]
     whole = next((run.id for run in reversed(imported) if TEXT_NAME in run.texts), "")
     of_window = imported[next((at for at, run in enumerate(imported) if run.id == whole), 0) :]
@@ -110,8 +109,7 @@ def how_to_capture(app: Host, run: Run) -> str:
 
 
 def nothing_was_run(app: Host) -> str:
-    """Return the text of a view whose session has no run, in two sentences: what is open instead, or that nothing was
-    run, and the keys that lead on."""
+    """Return in two sentences what is open instead of a session with runs, and the keys that lead on."""
     kernels, summary, start = (key_of(f"app.mode.{section}") for section in ("kernels", "summary", "start"))
     to = app.destination
     if to.file is not None and to.module is not None:

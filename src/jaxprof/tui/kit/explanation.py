@@ -69,8 +69,7 @@ class ExplanationHead(Lines):
 
 
 def head_lines(result: Conclusion, width: int, *, whole: bool) -> list[Content]:
-    """Return what costs most and what to do; `whole`: also how certain that is, and each part in full. No figure is
-    cut: only the action is shortened, between words."""
+    """Return what costs most and what to do, the action shortened between words unless `whole`. No figure is cut."""
     from jaxprof.report.conclusion import LABEL_WIDTH
 
     key = f" (for all of it: {in_words('results.explain')})"

@@ -131,8 +131,7 @@ class ScrollPane(Guarded, VerticalScroll, keys="scroll"):
 
 
 def show_titles(box: Widget, title: Content | None = None, subtitle: Content | None = None) -> None:
-    """Show the title and the subtitle in the frame of a box; None leaves one as it is. Textual draws the box, and all
-    that is in it, whenever a title is set, even to what it is already."""
+    """Set title and subtitle of a box; None leaves one. Textual redraws the box even for the title that it has."""
     for name, text in (("border_title", title), ("border_subtitle", subtitle)):
         if text is not None and text.markup != getattr(box, name):
             setattr(box, name, text)

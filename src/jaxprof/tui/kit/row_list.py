@@ -123,8 +123,7 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
         return self._rows.get(key)
 
     def below(self, index: int, width: int) -> Sequence[Content]:
-        """Return the further lines of row `index`, if `UNFOLDS`: shown for all rows if the list has room, otherwise for
-        the row under the cursor."""
+        """Return the further lines of row `index`, if `UNFOLDS`: shown where there is room, or under the cursor."""
         return ()
 
     def draw_header(self, width: int) -> Content | None:
@@ -195,8 +194,7 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
             self.refresh()
 
     def set_keys(self, keys: Sequence[Hashable]) -> None:
-        """Show other rows, or rows with other columns; the cursor stays on its row if that still exists. `keys` is
-        kept, not copied: half a million of them may be an array, or a range."""
+        """Show other rows; the cursor stays on its row. `keys` is kept, not copied: half a million may be a range."""
         before = self.current
         count = len(self._keys)
         self._keys = keys

@@ -75,8 +75,7 @@ def _kind(buffer: LiveValue) -> tuple[str, str]:
 
 
 def _name(buffer: LiveValue) -> str:
-    """Return the name of an argument, or the operation of another value without the enclosing function, or the
-    instruction if XLA names neither; then how many other buffers share its place."""
+    """Return the name of an argument, an operation without the enclosing function, or the instruction."""
     function, _, inner = buffer.op_name.partition("/")
     name = (inner if inner and function.startswith("jit(") else buffer.op_name) or buffer.instruction or UNKNOWN
     return name + (f" +{buffer.shared_with}" if buffer.shared_with else "")
@@ -138,8 +137,7 @@ class MemoryView(Guarded, Container, keys="memory"):
         in_thread(self, make, "memory", then=take)
 
     def show_words(self, words: str, answer: str = "", arrays: Sequence[Size] = ()) -> None:
-        """Show why there is no memory to show, and what is known without it: the `answer` to whether it fits, and the
-        bytes of live `arrays` by second."""
+        """Show why there is no memory to show, the `answer` to whether it fits, and live `arrays` by second."""
         self._picture = self._key = None
         texts = [(text, style) for text, style in ((answer, "bold"), (words, "$text-muted")) if text]
         head = self.query_one("#memory-head", Lines)
@@ -241,8 +239,7 @@ def peak_of(picture: MemoryPicture) -> int:
 
 
 def next_change(live: Sequence[int], at: int, step: int) -> int:
-    """Return the next point in the direction of `step` whose size differs from the point before it by at least a share
-    `CHANGE` of the peak; the last point in that direction if there is none."""
+    """Return the next point whose size differs from the one before by at least `CHANGE` of the peak, else the last."""
     least = max(1, round(max(live) * CHANGE))
     end = len(live) if step > 0 else 0
     for number in range(at + step, end, step):

@@ -162,8 +162,7 @@ def allocator_line(run: Run) -> Content:
 
 
 def arrays_of(program: ProgramResult) -> list[tuple[float, int]]:
-    """Return the bytes of a program's live arrays by the second of its life. Counts that repeat the last one are not
-    recorded, so that one holds until the end, or until now."""
+    """Return the bytes of live arrays by second. Repeated counts are not recorded, so one holds until the next."""
     counts = program.arrays.counts if program.arrays is not None else ()
     points = [(second, size) for second, _, size in counts]
     return [*points, (program.wall_seconds, points[-1][1])] if points else []

@@ -250,8 +250,7 @@ def _passes(node: PassTimes, depth: int = 0) -> TimeNode:
 
 
 def _stages(tree: PassTimes) -> TimeNode:
-    """Return the stages, each with the self times of its phases and passes, the longest first. A self time is the time
-    that nothing inside covers, so that stages add up to the compilation; with several threads, to more than it took."""
+    """Return the stages with the self times of their phases and passes; over several threads more than it took."""
     found = sorted(passes_in(tree), key=lambda node: -node.self_seconds)
     stages = []
     for stage in stage_times(tree):

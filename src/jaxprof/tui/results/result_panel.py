@@ -328,10 +328,8 @@ def title(phase: str, width: int = 99) -> str:
 
 
 def phase_bars(rows: Sequence[tuple[str, Mapping[str, float | None]]], current: str, width: int) -> list[Content]:
-    """Return the names of the phases, two lines per variant (times, bars), and the scale: one for all, linear from 0,
-    so that a bar twice as long is twice the time. Phases differ by a factor of ten thousand (a compilation, a kernel):
-    short ones have only their figure. `rows`: the seconds of the phases by variant: None if unknown; absent if the
-    variant has no such phase."""
+    """Return two lines per variant (times, bars) on one linear scale from 0: a bar twice as long is twice the time.
+    `rows`: the seconds of the phases by variant, None if unknown."""
     limit = _NARROW_LABEL if width < _NARROW else _LABEL_LIMIT
     label_width = min(limit, max((columns(label) for label, _ in rows), default=0)) + 2
     present = [phase for phase in SHOWN if any(phase in phases for _, phases in rows)]

@@ -93,8 +93,7 @@ class ResultsScreen(SessionScreen, keys="results"):
 
     @on(RunTable.Sorted)
     def _show_summary(self) -> None:
-        """Show on the frame of the list how many runs there are, or are done and how long the others will take; how
-        many are marked; and how they are sorted."""
+        """Show on the frame how many runs there are or are done, how long the others will take, marks and order."""
         runs, rows = self.profiler.session.runs.values(), self._rows
         parts = [counted(len(runs), "run")] if runs else []
         if runs and self.profiler.session_grows:
@@ -244,9 +243,8 @@ LONGEST_SHOWN = 800
 
 
 def run_again(app: Host, run: Run) -> None:
-    """Queue a run and its baseline again; code that only a session file names is shown first, and nothing of it is
-    started until the user has agreed. Raises UsageError for a run that cannot be repeated, and for code that cannot be
-    shown."""
+    """Queue a run and its baseline again; code that only a session file names is shown first, and starts once the user
+    agrees. Raises UsageError for what cannot be repeated or shown."""
     from jaxprof.runner.rerun import plan_again
 
     if run.is_program:
@@ -293,8 +291,7 @@ def row_text(result: RunResult, baseline: str) -> str:
 
 
 def newest_run(session: Session) -> str:
-    """Return the run in progress that began last (earlier ones may wait for their turn), else the one that ended
-    last; empty before the first run."""
+    """Return the run in progress that began last, else the one that ended last; empty before the first run."""
     runs = list(session.runs.values())
     running = [run.id for run in runs if run.status == "running"]
     ended = [(run.ended_seconds, at) for at, run in enumerate(runs) if run.ended_seconds is not None]

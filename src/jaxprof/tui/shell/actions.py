@@ -118,8 +118,7 @@ def _found(kind: str, name: str, note: str, go: Callable[[], Any]) -> SimpleComm
 
 
 def open_palette(app: Profiler) -> None:
-    """Show the palette, unless it is already open: the actions that work now, those of the key bar first, and what the
-    session in view and the saved sessions hold."""
+    """Show the palette: the actions that work now, and what the session in view and the saved sessions hold."""
     if isinstance(app.screen, CommandPalette):
         return
     listed = sorted(actions(app.screen), key=lambda action: not action.in_bar)

@@ -91,8 +91,7 @@ def columns_of(row: LaneRow, window: AxisWindow, width: int, hits: Busy | None =
 def cells(
     lane: LaneGroup, row: LaneRow, window: AxisWindow, width: int, hits: Busy | None = None
 ) -> tuple[list[str], list[str]]:
-    """Return the character and the style of each of `width` columns of a row. A wide enough interval carries its name,
-    which is drawn on its colour, not in it."""
+    """Return characters and styles of the columns of a row. A wide enough interval carries its name on its colour."""
     drawn = columns_of(row, window, width, hits)
     matched = drawn.hit.tolist()
     glyphs: list[str] = []
@@ -144,8 +143,7 @@ def ruler_time(value: float, step: float) -> str:
 
 
 def title(lane: LaneGroup, number: int, row: LaneRow, room: int) -> str:
-    """Return the title of a line in `room` columns: a lane (`number` -1) by name, a thread by number, or a deeper
-    level. The details show the name of a thread."""
+    """Return the title of a line: a lane (`number` -1) by name, a thread by number, or a deeper level."""
     room -= 2
     several = lane.summary.capacity
     mark, name, note = " ", lane_name(lane), ""
@@ -267,8 +265,7 @@ PARTS = {part.name: part.name.removesuffix("_exposed").replace("_", " ") for par
 
 
 def step_lines(event: StepsMeasured | None, time: float, device: str, width: int) -> list[Content]:
-    """Return the parts of the step at `time` (seconds), on `device` if that has one, else on another device; and those
-    of the mean of all complete steps."""
+    """Return the parts of the step at `time` (seconds), preferably on `device`, and of the mean complete step."""
     steps = [step for step in event.steps if step.seconds > 0] if event is not None else []
     if event is None or not steps:
         return [Content.styled("The parts of a step are unknown: no steps and no kernels were found.", "$text-muted")]
