@@ -47,5 +47,4 @@ def run_tests_here(imported, pytester):
 
 @pytest.fixture
 def folder(pytester):
-    """Where such a run takes place."""
     return pytester.path

@@ -40,7 +40,6 @@ def letters(key):
 
 
 def classes():
-    """The classes of the app that have bindings of their own."""
     found = []
     for module in pkgutil.walk_packages([str(SOURCE)], "jaxprof.tui."):
         defined = [one for one in vars(importlib.import_module(module.name)).values() if inspect.isclass(one)]

@@ -31,7 +31,6 @@ def folder(tmp_path):
 
 
 def late(folder, count=4):
-    """A job whose process 1 makes its input for 40 % of its loop."""
     return job_folders.job(folder, *(job_folders.loop(data=0.40 if index == 1 else 0.02) for index in range(count)))
 
 
