@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jaxprof.session import Run, Session
 
 
-def placed(options: CompileOptions, *targets: Target) -> CompileOptions:
+def with_local_device(options: CompileOptions, *targets: Target) -> CompileOptions:
     """Return the options with the device of this machine that those of `targets` are compiled for (or measured on)
     which are no programs yet. Raises UsageError for a device that JAX does not use, and for a function of the user's
     that may not run here."""
@@ -71,9 +71,9 @@ def find_modules(
         raise UsageError(f"{path} is not a session", "--run chooses a run of a session, --module N a module of a dump.")
 
     def session_of_profile(profile: Path) -> Session:
-        from jaxprof.cli.recorded import recorded  # only a profile has to be read as a session
+        from jaxprof.cli.recorded import open_recorded  # only a profile has to be read as a session
 
-        with recorded(target) as found:
+        with open_recorded(target) as found:
             return found.session
 
     found, session = open_hlo(path, session_of_profile)

@@ -116,7 +116,7 @@ def _write(text: str, *, nl: bool = True) -> None:
         click.echo(safe_text(text), nl=nl)
 
 
-def own_the_streams() -> None:
+def take_streams() -> None:
     """Prepare stdin, stdout and stderr for a command. One that was closed becomes the null device, so that no file that
     is opened later takes its descriptor, and with it what children print. What a stream cannot encode is written as an
     escape."""
@@ -272,7 +272,7 @@ def refuse_existing(out: Path) -> None:
 
 
 @contextlib.contextmanager
-def written_whole(out: Path, *, force: bool) -> Iterator[Path]:
+def write_whole(out: Path, *, force: bool) -> Iterator[Path]:
     """Yield a file to write, which takes the place of `out` at the end. Raises StorageError if `out` exists, unless
     `force`, and if it cannot be written."""
     from jaxprof.base.files import taking_place
@@ -280,8 +280,8 @@ def written_whole(out: Path, *, force: bool) -> Iterator[Path]:
     if not force:
         refuse_existing(out)
     try:
-        with taking_place(out) as place:
-            yield place
+        with taking_place(out) as file:
+            yield file
     except OSError as error:
         raise StorageError(f"{out} cannot be written: {system_words(error)}", "Name another place.") from error
 
@@ -314,7 +314,7 @@ def confirmed(question: str, *, yes: bool, refusal: JaxprofError | None = None) 
     return yes or click.confirm(safe(question), err=True)
 
 
-def asks(source: str, *, yes: bool) -> Ask:
+def start_question(source: str, *, yes: bool) -> Ask:
     """Return the function that shows what the session file `source` would start, and asks before it starts; with `yes`,
     it only shows."""
     from jaxprof.runner.rerun import NotAskedFor

@@ -42,7 +42,7 @@ def places_text(places: Sequence[HloSourceLocation]) -> str:
     """Return all source lines in short, `model.py:88,90 layers.py:7`; a dash for none."""
     if len(places) == 1:  # as most kernels of a large module have
         return places[0].short
-    lines = grouped((place.file, place.line) for place in places)
+    lines = grouped((source.file, source.line) for source in places)
     words = (f"{file.rpartition('/')[2]}:{','.join(map(str, numbers))}" for file, numbers in lines.items())
     return " ".join(words) or UNKNOWN
 

@@ -199,7 +199,7 @@ def kernels_table(kernels: KernelDifferences) -> Table[KernelDifference]:
     return Table(KERNELS_COMPARED, rows, notes=tuple(notes), most=_ROWS_SHOWN, rest=_REST)
 
 
-def named(table: Table[Any], first: str, second: str) -> Table[Any]:
+def with_side_names(table: Table[Any], first: str, second: str) -> Table[Any]:
     """Return the table with the names of the sides, `first` and `second`, in its heading."""
 
     def with_names(text: str) -> str:
@@ -287,7 +287,9 @@ def ab_lines(result: AbResult) -> Iterator[str]:
         (pair,) = difference.runs
         pieces += ["", Prose(f"A → {versus.label}: {answer(pair)}", hang=2)]
         listed = sorted(tables(pair), key=lambda table: table.columns is PHASES)
-        pieces += _apart(named(table, "A", versus.label) for table in (environment_table(difference), *listed))
+        pieces += _apart(
+            with_side_names(table, "A", versus.label) for table in (environment_table(difference), *listed)
+        )
     sides = (RunRow(side.run.plan.side, side) for side in result.sides)
     yield from report_lines((*pieces, *problems(sides), ""), WIDE)
 

@@ -71,13 +71,13 @@ def conclusion_lines(result: Conclusion, width: int = WIDTH) -> Iterator[str]:
         yield f"{indent}{'from the file: ' if result.from_file else ''}{safe(result.command)}"
 
 
-def closing_lines(session: Session, place: Path | None, width: int = WIDTH) -> Iterator[str]:
-    """Yield the conclusion of a session that was just recorded. `place`: where it is; None if it could not be kept."""
+def closing_lines(session: Session, path: Path | None, width: int = WIDTH) -> Iterator[str]:
+    """Yield the conclusion of a session that was just recorded. `path`: where it is; None if it could not be kept."""
     from jaxprof.findings.derive import explanation
     from jaxprof.session.files import lasting_name
 
-    found = conclusion(explanation(session, "last" if place is None else lasting_name(place)))
-    yield from conclusion_lines(found if place is not None else replace(found, command=""), width)
+    found = conclusion(explanation(session, "last" if path is None else lasting_name(path)))
+    yield from conclusion_lines(found if path is not None else replace(found, command=""), width)
 
 
 def conclusion(explanation: Explanation) -> Conclusion:

@@ -140,7 +140,7 @@ def cost_text(finding: Finding) -> str:
     return f"{word}{seconds(finding.seconds, 2)}{between}{share}"
 
 
-def place_text(finding: Finding) -> str:
+def location_or_kernel(finding: Finding) -> str:
     """Return `train.py:91`, or the kernel with the most weight if no line is known; an empty text without either."""
     if finding.where is not None:
         return finding.where.short(finding.directory)
@@ -161,7 +161,7 @@ def explanation_lines(explanation: Explanation, *, width: int = WIDTH) -> Iterat
     for number, finding in enumerate(explanation.findings, start=1):
         head = f"{number}. {finding.code}  {cost_text(finding)}"
         head += "" if finding.where is not None or not finding.run else f"  {finding.run}"
-        source = "  ".join(part for part in (place_text(finding), safe(finding.code_line)) if part)
+        source = "  ".join(part for part in (location_or_kernel(finding), safe(finding.code_line)) if part)
         if columns(head) + 2 + columns(source) <= width:
             yield safe(f"{head}  {source}".rstrip())
         else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from jaxprof.analysis.kernels.memory import REQUEST, SCHEDULE, MemoryPicture, device_memory
 from jaxprof.base.grouping import thinned
 from jaxprof.base.units import bytes_, percent
-from jaxprof.facts.memory import ALIVE, BUFFERS, place
+from jaxprof.facts.memory import ALIVE, BUFFERS, source_line
 from jaxprof.report.renderers import Piece, Prose, Table
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def memory_report(picture: MemoryPicture | None) -> Iterator[Piece]:
     if picture.schedule is not None:
         schedule = picture.schedule
         point, alive = schedule.points[schedule.peak_at], schedule.alive(schedule.peak_at)
-        where = place(point)
+        where = source_line(point)
         yield Prose(
             f"alive at its highest point, {point.instruction}{f' ({where})' if where else ''}, instruction "
             f"{point.position + 1} of {schedule.length}, an estimate:"

@@ -383,7 +383,7 @@ def remap(keys: Mapping[str, str]) -> None:
     _remapped.update(keys)
 
 
-def checked(keys: Mapping[str, str]) -> dict[str, str]:
+def check_keys(keys: Mapping[str, str]) -> dict[str, str]:
     """Return a user's keys by binding id, as Textual names them. Raises UsageError for what is no action or key."""
     from jaxprof.base.errors import UsageError, unknown_name
 

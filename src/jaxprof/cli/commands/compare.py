@@ -33,7 +33,7 @@ from jaxprof.cli.output import (
     print_report,
     print_text,
 )
-from jaxprof.cli.recorded import Recorded, recorded
+from jaxprof.cli.recorded import Recorded, open_recorded
 from jaxprof.session.files import lasting_name
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def _refuse_alone(targets: Sequence[Target]) -> None:
 
 def _side(target: Target, stack: ExitStack) -> Recorded:
     """Return the session at a target, with the run that it names. Raises JaxprofError."""
-    found = stack.enter_context(recorded(target, ("kernels", "memory", "compile", "steps", "trust")))
+    found = stack.enter_context(open_recorded(target, ("kernels", "memory", "compile", "steps", "trust")))
     runs = found.session.runs
     if found.run is not None and found.run not in runs:
         raise unknown_name("run", found.run, runs)

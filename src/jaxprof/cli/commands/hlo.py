@@ -87,7 +87,7 @@ def command(
     compiled for devices that you do not have: an estimate of their kernels.
     """
     from jaxprof.analysis.kernels.hlo_program import CompileOptions
-    from jaxprof.cli.modules import find_modules, placed
+    from jaxprof.cli.modules import find_modules, with_local_device
 
     view = chosen_view("other", "stage")
     compiling = CompileOptions(**words)
@@ -96,7 +96,7 @@ def command(
     if form == "csv" and view != "kernels":
         raise UsageError("only --kernels has a CSV form", "Give --kernels, or --format text or json.")
     sides = [resolve(word, note, code=True, runs=True) for word in (target, other) if word is not None]
-    compiling = placed(compiling, *sides)
+    compiling = with_local_device(compiling, *sides)
     if other is not None:
         return _difference((sides[0], sides[1]), run_id, number, compiling, form)
     modules = find_modules(sides[0], run_id, number, compiling)

@@ -18,7 +18,7 @@ from jaxprof.base.units import counted, value_text
 from jaxprof.cli import options
 from jaxprof.cli.answers import carry_out, command_line, print_answer, print_conclusion, print_session
 from jaxprof.cli.options import is_given, refuse, refuse_others
-from jaxprof.cli.output import ExitCode, asks, format_option, note, print_text
+from jaxprof.cli.output import ExitCode, format_option, note, print_text, start_question
 from jaxprof.facts import Fact, column, pick
 from jaxprof.facts.answers import WORKLOAD
 from jaxprof.report.renderers import Table, text_lines, wrap
@@ -125,7 +125,9 @@ def command(
     if source is not None:
         changes = {name: getattr(plan_options, name) for name in _CHANGES if is_given(name)}
         changes |= {} if plan_options.capture else {"capture": False}
-        planned = _planned_from(source, changes, plan_options.devices[0] if devices else "", asks(source, yes=yes))
+        planned = _planned_from(
+            source, changes, plan_options.devices[0] if devices else "", start_question(source, yes=yes)
+        )
     else:
         planned, notes = plan_all(infos, plan_options)
     writer = new_writer(out, replace_existing=force)
@@ -169,9 +171,9 @@ def _planned_from(source: str, changes: Mapping[str, Any], device: str, ask: Ask
     repeated = [run for run in chosen_runs(session, wanted) if run.plan.how not in NOT_AGAIN]
     ask([line for run in repeated for line in recorded_starts(session, run)])
     for planned in planned_again:
-        place = device if device and planned.spec.how != "numpy" else planned.spec.device
+        own = device if device and planned.spec.how != "numpy" else planned.spec.device
         baseline = made[planned.baseline] if planned.baseline is not None else None
-        spec = replace(planned.spec, **changes, device=place)
+        spec = replace(planned.spec, **changes, device=own)
         made[planned] = replace(planned, spec=spec, baseline=baseline)
     return list(made.values())
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from jaxprof.findings.derive import explanation
 from jaxprof.report.envelope import encoded
-from jaxprof.report.explain import answers, cost_text, place_text
+from jaxprof.report.explain import answers, cost_text, location_or_kernel
 from jaxprof.report.page.elements import Section, command, facts, folded, heading, paragraph, section, text
 from jaxprof.report.page.sections import capture_sections, programs_section, runs_section
 from jaxprof.session import Session
@@ -51,11 +51,11 @@ def _answer(session: Session, name: str) -> Section:
             *command(explained.leading.command, from_file=explained.leading.from_file),
         ]
     for finding in explained.findings:
-        place = " ".join(part for part in (place_text(finding), finding.code_line) if part)
+        source = " ".join(part for part in (location_or_kernel(finding), finding.code_line) if part)
         content += [
             '<div class="finding">',
             heading(f"{finding.code}: {cost_text(finding)}", 4),
-            paragraph(place, "place") if place else "",
+            paragraph(source, "place") if source else "",
             paragraph(finding.message),
             paragraph(f"→ {finding.fix}"),
             *command(finding.verify, from_file=finding.from_file),

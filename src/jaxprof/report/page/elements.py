@@ -45,9 +45,9 @@ class Section:
         elements = []
         for element in self.content:
             if isinstance(element, Drawing):
-                place = f'<div class="chart" role="img" aria-label="{escape(safe(element.caption))}"></div>'
+                drawing = f'<div class="chart" role="img" aria-label="{escape(safe(element.caption))}"></div>'
                 caption = f"<figcaption>{text(element.caption)}</figcaption>"
-                elements.append(f'<figure data-chart="{len(charts)}">{caption}{place}</figure>')
+                elements.append(f'<figure data-chart="{len(charts)}">{caption}{drawing}</figure>')
                 charts.append({"kind": element.kind, "caption": element.caption, **element.data})
             else:
                 elements.append(element)

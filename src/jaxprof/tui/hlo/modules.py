@@ -86,8 +86,8 @@ class HloDocument(Document):
         """Return the instruction that line `number` belongs to; None in a header or an end, and outside of any."""
         line = self.line(number)
         at = self.offset(number) + len(line) - len(line.lstrip())
-        place = bisect_right(self._computations, at, key=_begin) - 1
-        computation = self._computations[place] if place >= 0 else None
+        before = bisect_right(self._computations, at, key=_begin) - 1
+        computation = self._computations[before] if before >= 0 else None
         if computation is None or not line.strip() or not computation.span[1] <= at < computation.span[2]:
             return None
         return computation.at(at)

@@ -21,7 +21,7 @@ from jaxprof.hlo.shape import DTYPE_BITS
 from jaxprof.hlo.stages import STAGES
 from jaxprof.tui.hlo.modules import Document, Hits, HloDocument, OpenedModule, search
 from jaxprof.tui.kit.dialogs import Choose, Option
-from jaxprof.tui.kit.filter import FilterLine, compiled, following
+from jaxprof.tui.kit.filter import FilterLine, compile_pattern, following
 from jaxprof.tui.kit.guard import Guarded, in_thread, on
 from jaxprof.tui.kit.picture import Lines, show_titles
 from jaxprof.tui.kit.python_source import source_facts
@@ -280,7 +280,7 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
         if not text:
             return
         try:
-            pattern = compiled(text)
+            pattern = compile_pattern(text)
         except UsageError as error:
             self._show_count(error.what)
             return

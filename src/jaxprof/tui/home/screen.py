@@ -109,7 +109,7 @@ class HomeScreen(SessionScreen, keys="home"):
 
         self.call_later(self.take_workloads, workloads.infos())
         self.call_later(self._take_sessions, self._read_sessions())
-        for name in ("runner.expected_time", "session.fold", "tui.home.preview", "tui.kit.script_dialog"):
+        for name in ("runner.expected_time", "session.fold", "tui.home.preview", "tui.kit.dialogs"):
             import_module(f"jaxprof.{name}")  # so that the first key does not wait for the import
 
     def _read_sessions(self) -> tuple[list[Entry], list[StartRow]]:
@@ -369,7 +369,7 @@ class HomeScreen(SessionScreen, keys="home"):
             self.profiler.start_comparison(self.choices.comparison(infos))
 
     def action_program(self, program: ProgramCommand | None = None) -> None:
-        from jaxprof.tui.kit.script_dialog import ask_for_program
+        from jaxprof.tui.kit.dialogs import ask_for_program
 
         ask_for_program(self.profiler, program)
 

@@ -125,12 +125,12 @@ def _fingerprint(folder: Path) -> object:
     from jaxprof.jobs.folder import ROLL_UP_FOLDER
 
     state = []
-    for place in (folder, folder / ROLL_UP_FOLDER / "processes"):
+    for listed in (folder, folder / ROLL_UP_FOLDER / "processes"):
         try:
-            with os.scandir(place) as entries:
+            with os.scandir(listed) as entries:
                 state += [(entry.name, (status := entry.stat()).st_size, status.st_mtime_ns) for entry in entries]
         except OSError:  # `read_roll_ups` reports the error
-            state.append((str(place), 0, 0))
+            state.append((str(listed), 0, 0))
     return sorted(state)
 
 
@@ -252,7 +252,7 @@ class JobScreen(ViewsScreen, keys="job"):
         figures, error, folder = self.figures, self._error, self.profiler.job_folder
         # At the head stand folder, processes, hosts, id and state of the job; below, what costs most in all processes.
         name = folder.name if folder is not None else ""
-        place = url_of(folder) if folder is not None else None
+        url = url_of(folder) if folder is not None else None
         cost, words = "", list[str]()
         if figures is not None:
             from jaxprof.report.conclusion import job_cost
@@ -264,7 +264,7 @@ class JobScreen(ViewsScreen, keys="job"):
             states = Counter(process.status for process in figures.processes).most_common()
             of_each = ", ".join(f"{count} {status}" for status, count in states)
             words.append(f"all {states[0][0]}" if len(states) == 1 else of_each)
-        short, whole = (safe(" · ".join([start, *words])) for start in (name, place or name))
+        short, whole = (safe(" · ".join([start, *words])) for start in (name, url or name))
 
         def draw(width: int) -> list[Content]:
             head = cell(f" {whole if len(whole) < width else short}", width, "bold")

@@ -15,7 +15,7 @@ from jaxprof.base.grouping import grouped
 from jaxprof.base.text import safe, shorten
 from jaxprof.session.run import IMPORTED
 from jaxprof.tui.keys import in_words, key_of
-from jaxprof.tui.kit.dialogs import TextDialog
+from jaxprof.tui.kit.dialogs import TextDialog, rerun_program
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.picture import Lines
 
@@ -135,8 +135,6 @@ def capture(app: Host, run: Run | None) -> None:
     if run is None:
         return
     if run.shown.over:
-        from jaxprof.tui.kit.script_dialog import rerun_program
-
         rerun_program(app, run, capture=True)
         return
     windows = run.program.windows if run.program is not None else []

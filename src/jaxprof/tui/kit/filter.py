@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from _typeshed import SupportsLenAndGetItem
 
 
-def compiled(pattern: str) -> re.Pattern[str]:
+def compile_pattern(pattern: str) -> re.Pattern[str]:
     """Return the compiled pattern; it ignores case if it has no capitals. Raises UsageError for an invalid one."""
     flags = re.MULTILINE
     if pattern == pattern.lower():

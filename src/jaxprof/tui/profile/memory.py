@@ -13,7 +13,7 @@ from textual.content import Content
 
 from jaxprof.base.text import safe
 from jaxprof.base.units import UNKNOWN, bytes_, counted
-from jaxprof.facts.memory import place
+from jaxprof.facts.memory import source_line
 from jaxprof.report.memory import memory_heading
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import bar, hang, stacked, whole_parts
@@ -49,7 +49,7 @@ class BufferList(RowList["LiveValue"], keys="buffers"):
                 TableColumn("", lambda buffer: ("◂" if buffer.at_peak else "", "$warning"), 1),
                 TableColumn("kind", _kind, 11),
                 TableColumn("argument or op", _name, 20, weight=5),
-                TableColumn("source", lambda buffer: place(buffer) or UNKNOWN, 12, weight=2, style="$code-name"),
+                TableColumn("source", lambda buffer: source_line(buffer) or UNKNOWN, 12, weight=2, style="$code-name"),
                 TableColumn("shape", lambda buffer: buffer.shape, 12, weight=2, style="$text-muted"),
                 TableColumn("instruction", lambda buffer: buffer.instruction or UNKNOWN, 16, weight=3, priority=1),
                 TableColumn("", self._bar, 16, priority=2),
@@ -96,8 +96,8 @@ def size_plot(points: Sequence[Size], at: int | None, across: Axis, what: str, w
     marks = [Mark(points[peak][0], points[peak][1] / scale, f"highest {bytes_(points[peak][1])}")]
     if at is not None and at != peak:
         marks.append(Mark(points[at][0], points[at][1] / scale, bytes_(points[at][1]), "bold $accent", "◆"))
-    ends = [*(place for place, _ in points[1:]), points[-1][0]]
-    held = ((place, size / scale) for (start, size), end in zip(points, ends, strict=True) for place in (start, end))
+    ends = [*(x for x, _ in points[1:]), points[-1][0]]
+    held = ((x, size / scale) for (start, size), end in zip(points, ends, strict=True) for x in (start, end))
     line, up = PlotLine("", tuple(held), "$phase-compile"), Axis(f"{unit} {what}", count_tick, zero=True)
     return line_plot([line], across, up, width, height, marks)
 
@@ -203,7 +203,7 @@ class MemoryView(Guarded, Container, keys="memory"):
             lower = schedule.peak_bytes - point.bytes
             below = f"the cursor, {bytes_(lower)} below the highest" if lower else "the highest point"
             title = [f"{counted(len(listed), 'buffer')} of {bytes_(point.bytes)} alive at {below}"]
-            title += [safe(point.instruction), safe(place(point) or "")]
+            title += [safe(point.instruction), safe(source_line(point) or "")]
             title += [f"instruction {point.position + 1} of {schedule.length}"]
             by_change = f"{key_of('memory.change_before')} {key_of('memory.next_change')} by change"
             keys = ["← → by instruction", by_change]

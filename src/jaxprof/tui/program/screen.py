@@ -271,7 +271,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
         self.say(message, "Ending the program")
 
     def action_again(self) -> None:
-        from jaxprof.tui.kit.script_dialog import rerun_program
+        from jaxprof.tui.kit.dialogs import rerun_program
 
         if self.run is not None:
             rerun_program(self.profiler, self.run)

@@ -248,7 +248,7 @@ def run_again(app: Host, run: Run) -> None:
     from jaxprof.runner.rerun import plan_again
 
     if run.is_program:
-        from jaxprof.tui.kit.script_dialog import rerun_program
+        from jaxprof.tui.kit.dialogs import rerun_program
 
         rerun_program(app, run)
         return

@@ -22,7 +22,7 @@ from jaxprof.base.errors import JaxprofError, StorageError, UsageError, system_w
 from jaxprof.base.text import safe
 from jaxprof.base.units import counted, percent
 from jaxprof.tui import clock
-from jaxprof.tui.keys import checked, clashes, remap
+from jaxprof.tui.keys import check_keys, clashes, remap
 from jaxprof.tui.kit.guard import HIDDEN, in_daemon, in_thread
 from jaxprof.tui.kit.host import Destination, LiveChanged
 from jaxprof.tui.shell.device_monitor import DeviceMonitor, MachineSource
@@ -49,7 +49,7 @@ class UserSettings:
         self._errors: list[JaxprofError] = []
         self._keys: dict[str, str] = {}
         try:
-            self._keys = checked(self.config.keys)
+            self._keys = check_keys(self.config.keys)
         except JaxprofError as error:
             self._errors.append(error)
         self._errors += [

@@ -23,7 +23,7 @@ from jaxprof.base.units import counted, integer, seconds
 from jaxprof.session.run import IMPORTED
 from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.kit.drawing import styled_runs
-from jaxprof.tui.kit.filter import FilterLine, compiled, following
+from jaxprof.tui.kit.filter import FilterLine, compile_pattern, following
 from jaxprof.tui.kit.guard import HIDDEN, Guarded, Hidden, in_thread, on
 from jaxprof.tui.kit.host import Destination, Host
 from jaxprof.tui.kit.picture import Lines, Picture, show_titles
@@ -374,7 +374,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         self._search_state = ""
         if message.text:
             try:
-                found = search(self.view.browse.lanes, compiled(message.text))
+                found = search(self.view.browse.lanes, compile_pattern(message.text))
             except JaxprofError as error:
                 self._search_state = safe(error.what)
             else:
