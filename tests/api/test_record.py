@@ -52,7 +52,6 @@ if __name__ == "__main__":
 
 
 def compiled_of(session):
-    """How often each function of the program was compiled."""
     found = Counter()
     for row in session.runs["r1"].program.compiled:
         found[row.function] += row.count

@@ -172,7 +172,6 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def files(made, tmp_path, state_home, monkeypatch):
-    """A copy of that, which is the current folder."""
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     (tmp_path / "sessions").rename(state_home / "sessions")
     monkeypatch.chdir(tmp_path)
@@ -229,7 +228,6 @@ open nothing
 
 
 def sides():
-    """Sides whose programs are known."""
     programs = {"r1": sessions.HLO, "r2": CHANGED}
     texts = [e.TextRecorded(run=run, name="hlo", text=text) for run, text in programs.items()]
     warning = e.WarningRaised(run="r2", code="noise", message="noisy", advice="Close other programs.")
@@ -261,7 +259,6 @@ MADE = {
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.usefixtures("files")
 def test_an_answer_is_short_and_as_its_schema_says(call, full):
-    """`call` looks at each."""
     pytest.importorskip("duckdb")
     pytest.importorskip("pyarrow")
     call("config", "set", "keys.results.compare", "s")

@@ -111,7 +111,6 @@ SUMS: Facts[Any] = (
     Fact("compiling_seconds", SECONDS, "Time of all stages of all compilations", title="compile time"),
     Fact("arrays_peak_bytes", BYTES, "The most bytes that live arrays held at once", title="most live arrays"),
 )
-"""Figures of a recorded program as a whole."""
 _UNITS = {fact.key: fact.unit for fact in (*SUMS, *EXACT, *TIMES)}
 
 
@@ -206,10 +205,6 @@ def _changes(row: KernelDifference) -> str:
     return "; ".join([*parts, *map(change_text, row.changes)])
 
 
-def _source_lines(row: KernelDifference) -> str | None:
-    return places_text(row.kernel.sources) if row.kernel is not None and row.kernel.sources else None
-
-
 KERNELS_COMPARED: Facts[KernelDifference] = (
     STATUS,
     Fact("before_name", TEXT, "Its name on the first side"),
@@ -220,7 +215,8 @@ KERNELS_COMPARED: Facts[KernelDifference] = (
     *_sides("seconds", SECONDS, "Time in one call"),
     Fact("part_seconds", SECONDS, "What it adds to the difference", title="difference", show=seconds_difference),
     Fact("speed", TEXT, "faster or slower, where its times say so", title=""),
-    column("line", _source_lines, widest=24),
+    column("line", lambda row: places_text(row.kernel.sources) if row.kernel and row.kernel.sources else None,
+           widest=24),
     Fact("file", TEXT, "File of the source line that it comes from", "kernel.source.file"),
     Fact("line", INDEX, "Line of the source that it comes from", "kernel.source.line"),
     column("what changed", _changes, gives_way=True),
@@ -290,8 +286,7 @@ PROGRAM_FINDINGS_COMPARED: Facts[Pair[Finding]] = (
 
 
 def answer(pair: RunDifference) -> str:
-    """Return the exact facts in one line, `kernels: 1 new, 2 changed, 30 the same; FLOPs +12 %`; for programs also the
-    findings that only one side has."""
+    """Return the exact facts in one line, `kernels: 1 new, 2 changed, 30 the same; FLOPs +12 %`."""
     parts: list[str] = []
     if pair.program is not None:
         counts = _counts(row.status for row in pair.program.functions)
@@ -391,8 +386,7 @@ DIFFERENCE: Facts[SessionDifference] = (
 
 
 def compared_environment(difference: SessionDifference) -> tuple[list[Difference[str]], bool]:
-    """Return what of the environments can be compared, and whether one side reports no JAX. Such a side (NumPy) has no
-    settings of it that could differ from those of the other."""
+    """Return what of the environments can be compared, and whether one side reports no JAX, so has no such settings."""
     versions = next((row for row in difference.environment if row.code == "jax"), None)
     one_sided = versions is not None and None in (versions.before, versions.after)
     known = [row for row in difference.environment if not one_sided or None not in (row.before, row.after)]

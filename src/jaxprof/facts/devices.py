@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 @frozen
 class ListedDevice:
-    """A device with its current reading."""
-
     device: Device
     reading: DeviceReading | None
 
@@ -118,4 +116,3 @@ TARGETS: Facts[Chip] = (
     Fact("vendor", TEXT, "Whose compiler it needs", title="needs",
          show=lambda vendor: f"jaxprof devices target install {vendor}", right=False),
 )  # fmt: skip
-"""The facts of a device to compile for."""

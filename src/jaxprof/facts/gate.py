@@ -59,9 +59,9 @@ def _growth(row: GateRow) -> str:
     return f"{grown} ({' to '.join(bounds)})" if bounds else grown
 
 
-def _bound(place: int) -> Callable[[GateRow], float | None]:
+def _bound(end: int) -> Callable[[GateRow], float | None]:
     """Return a function that reads the lower (0) or the upper (1) end of the interval of a time's growth."""
-    return lambda row: row.times.growth_interval[place] if row.times and row.times.growth_interval else None
+    return lambda row: row.times.growth_interval[end] if row.times and row.times.growth_interval else None
 
 
 def reason_text(row: GateRow) -> str | None:

@@ -87,7 +87,6 @@ FIGURES: Facts[ProcessFigures] = (
     *(Fact(fact.key, SECONDS, fact.meaning, _part_seconds(part)) for part, fact in PART_SECONDS.items()),
     Fact("path", TEXT, "Its session; in a roll-up the name of the file", lambda process: with_urls(process.path)),
 )  # fmt: skip
-"""Facts of a process in the text, JSON and CSV of a job."""
 
 _RECORDED: Facts[ProcessFile] = (
     Fact("session_id", TEXT, "Identity of the session", "session.header.session"),

@@ -18,13 +18,22 @@ def devices_text(rows: Sequence[ListedDevice]) -> Iterator[str]:
     never broken, so that it can be copied."""
     yield from text_lines(Table(DEVICES, rows), indent="", width=WIDTH)
     for row in rows:
-        device = row.device
-        for text in _sentences(row):
-            yield from wrap(f"{device.id}: {text}", hang=2)
+        device, reading = row.device, row.reading
+        about = [show(value) for read, show in _ABOUT if (value := read(row)) is not None]
+        sentences = [", ".join(about)] if about else []
+        if reading is not None:
+            if reading.core_utilisation and len(reading.core_utilisation) > 1:
+                shares = " ".join(f"{share * 100:.0f}" for share in reading.core_utilisation)
+                sentences.append(f"use of each core {shares} %")
+            if reading.throttle_reasons:
+                sentences.append(f"held back by {', '.join(reading.throttle_reasons)}")
+            sentences += [f"used by {process_text(process)}" for process in reading.processes]
         if device.used_by_jax is False:
-            yield from wrap(f"{device.id}: not used by JAX: {device.reason or 'the reason is not known'}", hang=2)
-            if device.hint:
-                yield f"    {safe(device.hint)}"
+            sentences.append(f"not used by JAX: {device.reason or 'the reason is not known'}")
+        for sentence in sentences:
+            yield from wrap(f"{device.id}: {sentence}", hang=2)
+        if device.used_by_jax is False and device.hint:
+            yield f"    {safe(device.hint)}"
 
 
 _ABOUT: tuple[tuple[Callable[[ListedDevice], Any], Callable[[Any], str]], ...] = (
@@ -36,20 +45,6 @@ _ABOUT: tuple[tuple[Callable[[ListedDevice], Any], Callable[[Any], str]], ...] =
     (at("reading.load_average"), "load {:.2f}".format),
 )
 """What is said of a device below the table, as far as it is known."""
-
-
-def _sentences(row: ListedDevice) -> Iterator[str]:
-    if about := [show(value) for read, show in _ABOUT if (value := read(row)) is not None]:
-        yield ", ".join(about)
-    reading = row.reading
-    if reading is None:
-        return
-    if reading.core_utilisation and len(reading.core_utilisation) > 1:
-        yield f"use of each core {' '.join(f'{share * 100:.0f}' for share in reading.core_utilisation)} %"
-    if reading.throttle_reasons:
-        yield f"held back by {', '.join(reading.throttle_reasons)}"
-    for process in reading.processes:
-        yield f"used by {process_text(process)}"
 
 
 def process_text(process: Mapping[str, Scalar | None]) -> str:

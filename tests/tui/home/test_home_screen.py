@@ -8,12 +8,11 @@ from jaxprof.base.errors import UsageError, WorkerError
 from jaxprof.runner.expected_time import expected_time
 from jaxprof.session.log import Library
 from jaxprof.tui.home import dialogs
-from jaxprof.tui.home.device_list import DeviceList
 from jaxprof.tui.home.dialogs import split_specs
 from jaxprof.tui.home.plan_options import HomeOptions
 from jaxprof.tui.home.preview import last_medians
 from jaxprof.tui.home.screen import HomeScreen
-from jaxprof.tui.home.start_list import StartList
+from jaxprof.tui.home.start_list import DeviceList, StartList
 from jaxprof.tui.kit.dialogs import FormDialog
 from jaxprof.workloads.model import Parameter
 from tui.fakes import HOSTILE, MIDDLE, NoJax, NoMachine, Stage, info, keep_session, walking

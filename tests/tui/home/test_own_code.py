@@ -19,7 +19,6 @@ pytestmark = pytest.mark.usefixtures("small_catalogue", "shelf")
 
 @pytest.fixture
 def work(tmp_path):
-    """A folder with a program that imports jax, and one that does not."""
     folder = tmp_path / "work"
     folder.mkdir()
     (folder / "train.py").write_text("import jax\nprint('trained')\n")

@@ -33,7 +33,7 @@ from jaxprof.cli.output import (
     print_report,
     print_text,
 )
-from jaxprof.cli.recorded import Recorded, recorded
+from jaxprof.cli.recorded import Recorded, open_recorded
 from jaxprof.session.files import lasting_name
 
 if TYPE_CHECKING:
@@ -125,7 +125,14 @@ def command(files: tuple[str, ...], form: str, no_run: bool, tried: str | None, 
         _print_differences(_compiled(targets, {name: words[name] for name in _COMPILED}), form)
         return None
     refuse_without("for_devices", ("axes", "shard"))
-    if _are_measured(targets):
+    # Functions and workloads are run, sessions are not: a mixture cannot be compared.
+    run = [target.word for target in targets if target.is_code]
+    if run and len(run) < len(targets):
+        kept = next(target.word for target in targets if not target.is_code)
+        raise UsageError(
+            f"{run[0]} is run, and {kept} is a session or a profile", "Compare two that are run, or two sessions."
+        )
+    if run:
         return _measured(targets, form, words)
     refuse_others("does not apply to sessions, which are compared as they are", "files", "form", "no_run")
     _refuse_alone(targets)
@@ -134,17 +141,6 @@ def command(files: tuple[str, ...], form: str, no_run: bool, tried: str | None, 
         _refuse_twice(targets, sides)
         _compare_sessions(sides, form)
     return None
-
-
-def _are_measured(targets: Sequence[Target]) -> bool:
-    """Return whether the sides are run: functions and workloads, not sessions. Raises UsageError for a mixture."""
-    run = [target.word for target in targets if target.is_code]
-    if run and len(run) < len(targets):
-        kept = next(target.word for target in targets if not target.is_code)
-        raise UsageError(
-            f"{run[0]} is run, and {kept} is a session or a profile", "Compare two that are run, or two sessions."
-        )
-    return bool(run)
 
 
 def _measured(targets: Sequence[Target], form: str, words: dict[str, Any], tried: str | None = None) -> int:
@@ -217,7 +213,7 @@ def _refuse_alone(targets: Sequence[Target]) -> None:
 
 def _side(target: Target, stack: ExitStack) -> Recorded:
     """Return the session at a target, with the run that it names. Raises JaxprofError."""
-    found = stack.enter_context(recorded(target, ("kernels", "memory", "compile", "steps", "trust")))
+    found = stack.enter_context(open_recorded(target, ("kernels", "memory", "compile", "steps", "trust")))
     runs = found.session.runs
     if found.run is not None and found.run not in runs:
         raise unknown_name("run", found.run, runs)

@@ -21,7 +21,7 @@ from jaxprof.base.reaper import TemporaryFolder
 from jaxprof.base.values import frozen
 from jaxprof.cli import options
 from jaxprof.cli.answers import Outcome, command_line, measure, print_facts
-from jaxprof.cli.modules import compiled_programs, placed
+from jaxprof.cli.modules import compiled_programs, with_local_device
 from jaxprof.cli.options import refuse, words_given
 from jaxprof.cli.output import ExitCode, format_option, print_lines, print_report
 from jaxprof.cli.recorded import session_of
@@ -133,7 +133,7 @@ def _compared(
         if not (target.is_code or found.target.is_code):
             hint = "Sessions are compared as they are: leave it out."
             refuse(sorted(_COMPILING), "applies to what is compiled now", hint)
-        compiling = placed(compiling, target, found.target)
+        compiling = with_local_device(compiling, target, found.target)
         # a session is of another time
         together = bool(timed) and target.is_code and found.about.reading in ("target", "revision")
         judged_alone = [limit for limit in limits if not (together and limit.is_time)]
@@ -158,7 +158,6 @@ class FoundBase:
     target: Target
     """What is compiled or read; of a revision, the function in its files."""
     revision: Revision | None = None
-    """The revision, checked out, if the base is one."""
 
     @property
     def variables(self) -> dict[str, str]:

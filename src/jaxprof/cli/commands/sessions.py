@@ -18,7 +18,7 @@ from jaxprof.cli.options import require_packages
 from jaxprof.cli.output import ExitCode, confirmed, format_option, note, notes, print_lines
 from jaxprof.events.base import with_failures
 from jaxprof.facts import column, pick
-from jaxprof.facts.listed import ENTRY
+from jaxprof.facts.answers import ENTRY
 from jaxprof.remote.url import path_here
 from jaxprof.session.log import Library
 

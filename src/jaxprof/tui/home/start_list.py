@@ -2,7 +2,8 @@
 which are the workloads of the catalogue. Who has no program and no session yet gets the ways to measure one.
 
 The first frame has the ways and the examples; a thread adds the others. No program is imported to find it, and none
-starts without its dialog: a file that happens to lie in the folder is shown before it runs.
+starts without its dialog: a file that happens to lie in the folder is shown before it runs. The devices are a list of
+their own: their readings are one cell, because they differ from device to device.
 """
 
 from __future__ import annotations
@@ -15,21 +16,122 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 from textual.message import Message
 
+from jaxprof.base import units
 from jaxprof.base.text import safe
 from jaxprof.base.values import frozen
 from jaxprof.events.base import with_failures
 from jaxprof.tui.keys import ACTIONS, key_of
-from jaxprof.tui.kit.drawing import cell, mark
+from jaxprof.tui.kit.drawing import bar, cell, heat, mark, spark
 from jaxprof.tui.kit.format import ago
 from jaxprof.tui.kit.guard import HIDDEN, Hidden
 from jaxprof.tui.kit.row_list import Heading, RowList
-from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn, either
+from jaxprof.tui.kit.table_columns import Cell, Drawing, Span, TableColumn, either
+from jaxprof.tui.shell.device_monitor import DeviceMonitor, DeviceRow
 
 if TYPE_CHECKING:
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.session.log import Entry
     from jaxprof.tui.home.plan_options import HomeOptions
     from jaxprof.workloads.model import WorkloadInfo
+
+BAR_WIDTH = 8
+HEAD = 12
+"""Terminal columns before the name, for mark and id."""
+WIDE = 98
+"""Width from which the name has room for details."""
+
+
+class DeviceList(RowList[DeviceRow], keys="devices"):
+    """One row per device, and a hint below each device that JAX does not use."""
+
+    EMPTY = "Looking for devices…"
+
+    def __init__(self, devices: DeviceMonitor, chosen: list[str]) -> None:
+        super().__init__(
+            (
+                TableColumn("", lambda row: " " if _unused(row) else mark(row.device.id in self._chosen), 1),
+                TableColumn("device", lambda row: (row.device.id, "$quiet" if _unused(row) else "bold"), 8),
+                TableColumn("readings", _name_and_readings, 8, weight=1),
+            ),
+            titles=False,
+            id="devices",
+        )
+        self._devices = devices
+        self._chosen = chosen
+
+    def show_devices(self) -> None:
+        if self._devices.asked:
+            self.show_empty("The devices cannot be read.")
+        rows: dict[Hashable, DeviceRow | Heading] = {}
+        for row in self._devices:
+            rows[row.device.id] = row
+            if _unused(row) and row.device.hint:
+                rows[row.device.id, "hint"] = Heading(f"            {row.device.hint}", "$accent")
+        self.show_rows(rows)
+
+
+def _unused(row: DeviceRow) -> bool:
+    return row.device.used_by_jax is False
+
+
+def _name_and_readings(row: DeviceRow) -> Drawing:
+    """Return the name, then the readings, or why JAX does not use it; the least important ones give way."""
+    device = row.device
+    name = device.kind or device.platform.upper()
+
+    def draw(width: int) -> Content:
+        if _unused(row):
+            head = cell(name, min(24, max(8, (width + HEAD) // 4)), "$quiet")
+            rest = width - head.cell_length - 1
+            return head + Content(" ") + cell(f"not used by JAX: {device.reason}", rest, "$warning")
+        wide = width >= WIDE
+        details = [name] if name else []
+        if wide and device.core_count is not None:
+            details.append(f"{device.core_count:g} core{'s' if device.core_count != 1 else ''}")
+        if wide and device.compute_capability is not None:
+            details.append(f"sm {device.compute_capability}")
+        line = cell(" · ".join(details), 26 if wide else 14, "$text-muted") + Content(" ")
+        for part in _readings(row):
+            if line.cell_length + part.cell_length <= width:
+                line = line + part
+        return line
+
+    return draw
+
+
+def _readings(row: DeviceRow) -> list[Content]:
+    """Return the readings as pieces of one line, the most important first, each of a width that does not change."""
+    reading = row.reading
+    if reading is None:
+        return [Content.styled("reading…", "$quiet")]
+    utilisation, used, limit = reading.utilisation, reading.memory_used_bytes, reading.memory_limit_bytes
+    share = used / limit if used is not None and limit else None
+    whole = None if utilisation is None else round(utilisation, 2)  # noise in the decimals does not redraw the line
+    pieces = [
+        Content.assemble(
+            spark(row.history, 10, heat(utilisation)), " ", cell(units.percent(whole), 5, right=True), "  "
+        ),
+        Content.assemble(
+            bar(share, BAR_WIDTH, heat(share)), " ", cell(f"{units.bytes_(used)} / {units.bytes_(limit)}", 19), " "
+        ),
+    ]
+    if reading.power_watts is not None:
+        most = f" / {reading.power_limit_watts:.0f}" if reading.power_limit_watts else ""
+        pieces.append(cell(f"{reading.power_watts:.0f}{most} W", 12))
+    if reading.temperature_celsius is not None:
+        warm = "$warning" if reading.temperature_celsius >= 85 else ""
+        pieces.append(cell(f"{reading.temperature_celsius:.0f} °C", 7, warm))
+    if reading.load_average is not None:
+        pieces.append(cell(f"load {reading.load_average:.1f}", 10))
+    if reading.clock_hertz is not None:
+        pieces.append(cell(f"{reading.clock_hertz / 1e9:.2f} GHz", 10))
+    if reading.throttle_reasons:
+        pieces.append(Content.styled("throttled: " + ", ".join(map(str, reading.throttle_reasons)), "$warning"))
+    elif reading.processes:
+        count = len(reading.processes)
+        pieces.append(Content.styled(units.counted(count, "process"), "$quiet"))
+    return pieces
+
 
 MOST_HERE = 5
 """Most programs of this folder listed, until the user asks for all."""
@@ -58,7 +160,6 @@ class StartRow:
 
     @property
     def key(self) -> Hashable:
-        """Identity of the row: the path of a session, the name of a workload."""
         if self.entry is not None:
             return self.entry.path
         return self.workload or (self.action, self.title)
@@ -135,7 +236,6 @@ def _program_row(path: Path) -> StartRow:
 
 
 def _kept(entry: Entry) -> StartRow:
-    """Return the row of a session or job: its age, and what is not as it should be."""
     note, trouble = ago(entry.modified_seconds), ""
     if entry.problem:
         trouble = "unreadable"
@@ -151,8 +251,7 @@ def _kept(entry: Entry) -> StartRow:
 
 
 def _note(row: StartRow) -> Cell:
-    """Return the note of a row; where there is no room for the words of a trouble, a mark stands for them. That of a
-    workload is part of its title."""
+    """Return the note of a row; where there is no room for the words of a trouble, a mark stands for them."""
     if row.workload:
         return ""
     forms = (f"{row.trouble}, {row.note}", f"✗ {row.note}") if row.trouble else (row.note,)
@@ -160,8 +259,6 @@ def _note(row: StartRow) -> Cell:
 
 
 class StartList(RowList[StartRow], keys="start"):
-    """One row per session, program, way to measure, and workload."""
-
     STAYS_ON_TOP = True
 
     class Marked(Message):
@@ -182,8 +279,7 @@ class StartList(RowList[StartRow], keys="start"):
         self.show()
 
     def show(self, own: Sequence[StartRow] | None = None) -> None:
-        """Show these rows of the user's own, by default the same as before, and the workloads. A cursor on the first
-        row stays there; elsewhere it stays on its row."""
+        """Show these rows of the user's own, and the workloads. A cursor on the first row stays there."""
         self._own = self._own if own is None else own
         rows: dict[Hashable, StartRow | Heading] = {row.key: row for row in self._own}
         rows["examples"] = _EXAMPLES
@@ -204,7 +300,6 @@ class StartList(RowList[StartRow], keys="start"):
         return " ".join([row.title, entry.name, *hosts, *(plan.spec.device for plan in entry.planned)])
 
     def _title(self, row: StartRow) -> Cell:
-        """Return the title; that of a workload with a star if the user changed an option of it."""
         if not row.workload:
             return safe(row.title) if row.note else Span(safe(row.title))
         star = "*" if self._choices.is_changed(row.workload) else " "
@@ -222,7 +317,6 @@ class StartList(RowList[StartRow], keys="start"):
         self.post_message(self.Marked())
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Hide what is about a session unless the cursor is on one."""
         if action == "copy_path" and self.entry is None:
             return HIDDEN
         row = self.current_row

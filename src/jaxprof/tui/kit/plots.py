@@ -52,8 +52,6 @@ class Axis:
 
 @frozen
 class Mark:
-    """A labelled point of interest."""
-
     x: float
     y: float
     label: str
@@ -117,7 +115,6 @@ def line_plot(
 
 
 def nothing(text: str, width: int, height: int) -> Content:
-    """Return in the middle of its room why there is no plot."""
     lines = [line.center(width) for line in textwrap.wrap(text, max(8, width - 2))][:height]
     return Content.styled("\n" * max(0, (height - len(lines)) // 2) + "\n".join(lines), "$quiet")
 
