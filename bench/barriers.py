@@ -30,7 +30,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from jaxprof.hlo.dumped import stated  # noqa: E402
+from jaxprof.hlo.files import stated  # noqa: E402
 from jaxprof.hlo.kernels.barriers import barriers  # noqa: E402
 from jaxprof.hlo.paths import modules_at  # noqa: E402
 from jaxprof.hlo.text import parse  # noqa: E402

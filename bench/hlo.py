@@ -221,7 +221,8 @@ def memory_here(what: str, instructions: int) -> float:
     code += f"open({str(path)!r}, 'w').write(hlo.synthetic_module({instructions}))"
     try:
         subprocess.run([sys.executable, "-c", code], check=True)
-        from jaxprof.hlo.text import files, parse
+        from jaxprof.hlo import files
+        from jaxprof.hlo.text import parse
 
         before = peak_bytes()
         kept = parse.modules(files.read_text(path))

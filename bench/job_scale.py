@@ -174,7 +174,7 @@ def _of(index: int, tables: dict[str, Any], folder: Path) -> dict[str, Any]:
 def _noisy(values: Any, share: float, rng: np.random.Generator) -> Any:
     import pyarrow as pa
 
-    from jaxprof.rollup.schema import rounded
+    from jaxprof.rollup.making import rounded
 
     array = values.to_numpy()
     return pa.array(rounded(array * (1 + share * rng.standard_normal(len(array)))))
@@ -183,7 +183,7 @@ def _noisy(values: Any, share: float, rng: np.random.Generator) -> Any:
 def _tables(kind: str, processes: int, steps: int) -> dict[str, Any]:
     """The roll-up of a synthetic session."""
     from jaxprof import events as e
-    from jaxprof.jobs.process_file import ProcessFile
+    from jaxprof.jobs.job import ProcessFile
     from jaxprof.rollup.making import build
     from jaxprof.session import Session
 

@@ -23,8 +23,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
 from jaxprof.base.units import percent, seconds  # noqa: E402
-from jaxprof.trace.ops import op_times  # noqa: E402
 from jaxprof.trace.sources import read_file  # noqa: E402
+from jaxprof.trace.summary import op_times  # noqa: E402
 
 TOLERANCE, CALLS = 0.05, 4
 CASES = {

@@ -54,9 +54,9 @@ sys.path.insert(0, str(ROOT / "src"))
 
 import numpy as np  # noqa: E402
 
-from jaxprof.analysis.compare.gate import judged_times  # noqa: E402
 from jaxprof.analysis.runs.ab import ab_results  # noqa: E402
 from jaxprof.facts.gate import read_limits  # noqa: E402
+from jaxprof.findings.compare.gate import judged_times  # noqa: E402
 from jaxprof.session import Session  # noqa: E402
 from jaxprof.session.log.reader import load  # noqa: E402
 from jaxprof.stats.location import t_quantile  # noqa: E402

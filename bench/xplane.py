@@ -32,7 +32,7 @@ import sys, time
 sys.path.insert(0, {source!r})
 import numpy
 from pathlib import Path
-from jaxprof.trace.ops import op_times
+from jaxprof.trace.summary import op_times
 from jaxprof.trace.sources import read_file
 def work(path):
     return len(op_times(read_file(Path(path))))

@@ -96,7 +96,7 @@ class _Reports:
         self.path: Path | None = None
         option = config.getoption("jaxprof_save")
         if option is not None:
-            from jaxprof.testing.reports import file_of
+            from jaxprof.testing.items import file_of
 
             self.path = file_of(option)
 
@@ -109,7 +109,7 @@ class _Reports:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if not self.programs and self.path is None:
             return
-        from jaxprof.testing.reports import report
+        from jaxprof.testing.items import report
 
         self.lines, failed = report(self.path, self.programs)
         if failed and session.exitstatus == pytest.ExitCode.OK:

@@ -30,7 +30,6 @@ class Baits:
 
     @property
     def taken(self) -> list[str]:
-        """The baits that something started or imported."""
         return sorted(mark.name for mark in self.marks.iterdir())
 
     def code(self, name: str) -> str:
@@ -38,7 +37,6 @@ class Baits:
         return f"open({str(self.marks / name)!r}, 'w').close()\ndef r1(x): return x\ndef jit(x): return x\n"
 
     def put(self, folder: Path) -> Path:
-        """Put baits into a folder, beside whatever it holds."""
         folder.mkdir(parents=True, exist_ok=True)
         packages = ("__main__", "__init__", *MODULES, *NAMES)
         files = {f"{name}.py": self.code(name) for name in packages if name not in ("jaxprof", "pip")}

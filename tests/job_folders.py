@@ -15,8 +15,7 @@ from jaxprof import events as e
 from jaxprof.analysis.timeline.model import TEXT_NAME, VERSION
 from jaxprof.jobs.findings import JobFigures
 from jaxprof.jobs.folder import JobFollower
-from jaxprof.jobs.job import JobFiles, JobSteps
-from jaxprof.jobs.process_file import ProcessFile
+from jaxprof.jobs.job import JobFiles, JobSteps, ProcessFile
 from jaxprof.jobs.step_grid import OWN, StepGrid
 from jaxprof.session.files import session_path
 

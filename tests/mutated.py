@@ -24,8 +24,9 @@ from hlo_sources import BEFORE, PROTO, TEXT
 from jaxprof.base.errors import JaxprofError
 from jaxprof.cli.main import main
 from jaxprof.events import encode
+from jaxprof.hlo import files
 from jaxprof.hlo.kernels.notices import problems
-from jaxprof.hlo.text import files, parse
+from jaxprof.hlo.text import parse
 from jaxprof.session import Session
 from jaxprof.session.files import HOME_VARIABLE
 from jaxprof.session.log import load

@@ -5,8 +5,8 @@ from typing import Any
 
 from folding import fold
 from jaxprof import events as e
-from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.result import ProgramResult
+from jaxprof.findings.program_result import program_result
 from jaxprof.session import Session
 
 RUN = "r1"

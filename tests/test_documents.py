@@ -1,9 +1,11 @@
 """The documents say what is so: their commands parse, their links lead somewhere, their keys are the JSON's."""
 
+import ast
 import json
 import re
 from collections import defaultdict
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -22,6 +24,8 @@ from jaxprof.facts.tables import TABLES
 from jaxprof.findings.catalogue import SOURCES, entries
 from jaxprof.findings.trials import PROPOSED, TRIALS
 from jaxprof.jobs.figures import CAUSES
+from jaxprof.recorder import samples
+from jaxprof.recorder.samples.states import STATES
 from jaxprof.tui.keys import GROUPS, keys_of, shown
 from tui.key_meanings import MEANINGS
 
@@ -100,7 +104,7 @@ def _tables(tables):
 
 def _tables_of_roll_ups():
     pytest.importorskip("pyarrow")
-    from jaxprof.rollup.schema import TABLES as ROLL_UPS
+    from jaxprof.rollup.making import TABLES as ROLL_UPS
 
     return _tables(ROLL_UPS)
 
@@ -170,7 +174,25 @@ def _settings():
     return "\n".join(lines) + "\n"
 
 
+def _attribution():
+    """The state of each kind of work, and the documented figures of the modules that tell them apart."""
+    lines = ["| kind | state if it runs | if it is blocked |", "|---|---|---|"]
+    lines += [f"| `{kind}` | `{running}` | `{blocked}` |" for kind, (running, blocked) in STATES.items()]
+    lines += ["", "| figure | value | meaning |", "|---|---|---|"]
+    for path in sorted(Path(samples.__file__).parent.glob("*.py")):
+        body = ast.parse(path.read_text()).body
+        for node, after in pairwise(body):
+            documented = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+            if isinstance(node, ast.Assign) and documented and re.fullmatch(r"\d[-+*/ .e\d]*", ast.unparse(node.value)):
+                meaning = " ".join(str(after.value.value).split())
+                lines.append(
+                    f"| `{path.stem}.{ast.unparse(node.targets[0])}` | {ast.unparse(node.value)} | {meaning} |"
+                )
+    return "\n".join(lines) + "\n"
+
+
 REFERENCES = {
+    "attribution.md": _attribution,
     "configuration.md": _settings,
     "findings.md": _findings,
     "json.md": _keys_of_the_json,

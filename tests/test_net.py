@@ -70,7 +70,7 @@ def sql_rows(path):
 
 def rolled_up(path):
     """Each table of the roll-up of a process, as CSV."""
-    from jaxprof.jobs.process_file import ProcessFile
+    from jaxprof.jobs.job import ProcessFile
     from jaxprof.rollup.making import build
 
     tables = build(ProcessFile(path, load(path, Session), index=1, bytes=1000, modified_ns=2000))
@@ -79,7 +79,7 @@ def rolled_up(path):
 
 def csv_of(table, most=5):
     """The first rows of an Arrow table."""
-    from jaxprof.query.output import rows_table
+    from jaxprof.query.execution import rows_table
     from jaxprof.report.renderers import csv_lines
 
     rows = map(list, zip(*(column.to_pylist() for column in table.slice(0, most).columns), strict=True))

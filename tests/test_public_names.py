@@ -12,12 +12,11 @@ import pytest
 import jaxprof
 from jaxprof.analysis.runs.run_result import RunResult, Versus
 from jaxprof.api.recording import Recording
-from jaxprof.engine.protocol.recording import RecordingOptions
+from jaxprof.engine.protocol import RecordingOptions
 from jaxprof.hlo.stages import ModuleStages
 from jaxprof.session.run import Run
 from jaxprof.stats.comparison import TimeComparison
-from jaxprof.stats.modes import Modes
-from jaxprof.stats.summary import Summary
+from jaxprof.stats.summary import Modes, Summary
 from jaxprof.testing.calls import CallResult
 
 API = (Path(__file__).parents[1] / "docs" / "api.md").read_text()

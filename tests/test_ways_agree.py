@@ -17,11 +17,10 @@ from jaxprof.cli.answer_schemas import KINDS
 from jaxprof.cli.options import VIEWS
 from jaxprof.events import SAMPLED_PHASES, STARTUP_PHASES
 from jaxprof.facts import SessionFile
-from jaxprof.facts.answers import facts_of_answer
+from jaxprof.facts.answers import OF_PROGRAMS, facts_of_answer, view_of
 from jaxprof.facts.kernels import KERNELS
 from jaxprof.facts.runs import RUNS
 from jaxprof.facts.tables import TABLES
-from jaxprof.facts.views import OF_PROGRAMS, view_of
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from report.sessions import HEADER

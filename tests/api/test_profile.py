@@ -60,7 +60,7 @@ def test_arguments_by_name_and_static_ones_by_name(function, args, options):
     (run,) = runs_of(function, *args, **options)
     assert run["variant"] == "jit"
     static = {name: options.pop(name) for name in ("static_argnames", "static_argnums") if name in options}
-    call = inprocess.place_call(function, args, options, **static)
+    call = inprocess.lay_out_call(function, args, options, **static)
     np.testing.assert_allclose(call.function(*call.arguments), power(*args, **options), rtol=1e-5)
 
 

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 import jaxprof
-from jaxprof.analysis.programs.derive import program_result
 from jaxprof.api.recording import ProgramLog
 from jaxprof.base.errors import StorageError, UsageError
 from jaxprof.events import LogLine, RunFinished, RunPlanned, RunSpec
 from jaxprof.facts.session_tree import to_dict
+from jaxprof.findings.program_result import program_result
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter, load, new_header
-from jaxprof.session.log.entry import read_entry
+from jaxprof.session.log.library import read_entry
 from waiting import SLOWER, until
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -52,7 +52,6 @@ if __name__ == "__main__":
 
 
 def compiled_of(session):
-    """How often each function of the program was compiled."""
     found = Counter()
     for row in session.runs["r1"].program.compiled:
         found[row.function] += row.count

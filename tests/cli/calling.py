@@ -29,7 +29,6 @@ class Said:
 
     @property
     def data(self) -> Any:
-        """Of an answer in JSON."""
         return json.loads(self.out)["data"]
 
 

@@ -22,5 +22,4 @@ def compiled(
 
 
 def session(*events: Any, **more: Any) -> Session:
-    """The session of `compiled(...)`."""
     return fold(sessions.HEADER, compiled(*events, **more))

@@ -15,7 +15,6 @@ def brief_probes(monkeypatch):
 
 @pytest.fixture
 def kept(state_home):
-    """A session in the user's folder."""
     path = state_home / "sessions" / "2026-11-21T04-05-06-0123.jaxprof"
     written(path, sessions.events(), sessions.HEADER)
     return path

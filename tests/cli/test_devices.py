@@ -29,6 +29,12 @@ def test_without_jax_the_machine_is_listed_all_the_same(call, monkeypatch):
     assert "cpu:0" in said.out
 
 
+def test_watch_is_for_a_person(call):
+    said = call("devices", "list", "--watch", "--format", "json")
+    assert said.code == 2
+    assert "--watch" in said.err
+
+
 def test_a_probe_that_fails_is_told_and_not_raised(monkeypatch):
     monkeypatch.setattr(devices, "jax_devices", Mock(side_effect=WorkerError("the driver hangs")))
     found, problem = devices.find_all(find_interpreter())

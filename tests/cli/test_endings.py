@@ -61,7 +61,7 @@ def test_the_conclusion_beside_a_program_fits_80_columns_with_our_name_before_it
     session = fold(program_events.HEADER, program_events.training_events())
     monkeypatch.setattr(plain_script, "report_location", lambda writer, write: None)
     scheduler = SimpleNamespace(session=session, writer=SimpleNamespace(kept_path=None))
-    plain_script._print_summary(scheduler, program_events.RUN)
+    plain_script.print_summary(scheduler, program_events.RUN)
     text = capsys.readouterr().err
     lines = text[text.index("jaxprof: costs most") :].splitlines()
     assert 76 <= max(map(len, lines)) <= 80

@@ -12,7 +12,6 @@ from report import sessions
 
 @pytest.fixture
 def file(tmp_path):
-    """A session with captures, on disk."""
     runs = [*sessions.numpy_run("r1"), *sessions.jit_run("r2", "r1"), *sessions.captures("r2")]
     return written(tmp_path / "s.jaxprof", runs, sessions.HEADER)
 

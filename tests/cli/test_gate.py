@@ -12,15 +12,15 @@ from cli.calling import commit_all
 from cli.compiled import compiled, session
 from folding import fold, written
 from jaxprof import events as e
-from jaxprof.analysis.compare.difference import FigureDifference
-from jaxprof.analysis.compare.gate import GateBase, GateResult, GateRow, judged, judged_times
-from jaxprof.analysis.compare.session_difference import run_difference
 from jaxprof.analysis.runs.ab import ab_results
 from jaxprof.base.errors import UsageError
 from jaxprof.cli.answers import Outcome
 from jaxprof.cli.commands.gate import _exit_code
 from jaxprof.cli.output import ExitCode
 from jaxprof.facts.gate import read_limit, read_limits
+from jaxprof.findings.compare import FigureDifference
+from jaxprof.findings.compare.gate import GateBase, GateResult, GateRow, judged, judged_times
+from jaxprof.findings.compare.session_difference import run_difference
 from jaxprof.session.run import UNLIKE_RESULTS
 from job_folders import ALL_REDUCE, job, loop
 from report import sessions

@@ -116,7 +116,6 @@ def test_a_job_that_is_replaced_leaves_nothing_of_the_one_before(call, started, 
 
 @pytest.fixture
 def started(tmp_path, monkeypatch):
-    """How many processes were started, without starting them, on two processors."""
     counts = []
 
     class Launch:

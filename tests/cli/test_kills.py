@@ -72,8 +72,6 @@ def plan(folder, variant):
 
 
 class Measuring:
-    """A client that measures one run, in a folder of its own."""
-
     def __init__(self, folder, variant, phase, how):
         self.out, self._notes, self.temporary = folder / "out.jaxprof", folder / "notes", folder / "temporary"
         self.temporary.mkdir()
@@ -107,7 +105,6 @@ class Measuring:
         return processes_with(f"JAXPROF_MARK={self._mark}")
 
     def close(self):
-        """Ends the client if it still runs; returns what it said."""
         self.process.kill()
         return self.process.communicate()[1]
 

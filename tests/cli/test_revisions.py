@@ -17,7 +17,7 @@ from jaxprof.analysis.target import resolve
 from jaxprof.base.errors import UsageError, WorkerError
 from jaxprof.cli import modules
 from jaxprof.cli.commands.gate import found_base
-from jaxprof.runner.repository import checked_out
+from jaxprof.runner.repository import check_out
 from jaxprof.session import Session
 from jaxprof.session.log import load
 
@@ -143,7 +143,7 @@ def test_a_side_that_does_not_compile_is_exit_code_1(folder, call, monkeypatch, 
 
 def test_a_revision_is_checked_out_beside_the_tree_and_removed(folder):
     (folder / "own.py").write_text("changed = 1\n")
-    with suppress(KeyboardInterrupt), checked_out("own.py:step", "HEAD~1") as revision:
+    with suppress(KeyboardInterrupt), check_out("own.py:step", "HEAD~1") as revision:
         assert revision.dirty
         place = Path(revision.target("own.py:step").rpartition(":")[0])
         assert (place.read_text(), (place.parent / "pack" / "inner.py").read_text()) == (OWN, FIRST)
@@ -156,11 +156,11 @@ def test_a_revision_is_checked_out_beside_the_tree_and_removed(folder):
 
 def test_what_git_does_not_have_is_refused(folder):
     for name in ("--help", "HEAD:own.py"):
-        with pytest.raises(UsageError, match="has no revision"), checked_out("own.py:step", name):
+        with pytest.raises(UsageError, match="has no revision"), check_out("own.py:step", name):
             pass
     (folder / "new.py").write_text(OWN)
     with (
-        checked_out("new.py:step", "HEAD") as revision,
+        check_out("new.py:step", "HEAD") as revision,
         pytest.raises(UsageError, match=r"has no file project/new\.py"),
     ):
         revision.target("new.py:step")

@@ -19,7 +19,6 @@ from cli.compiled import compiled
 from folding import fold, written
 from golden import commands
 from jaxprof import events as e
-from jaxprof.analysis.compare.gate import GateBase, GateResult, judged_times
 from jaxprof.analysis.runs.ab import ab_results
 from jaxprof.cli import answer_schemas as kinds
 from jaxprof.cli.main import wants_json
@@ -27,6 +26,7 @@ from jaxprof.facts import recorder
 from jaxprof.facts.comparisons import ab_json
 from jaxprof.facts.devices import DEVICES, listed_devices
 from jaxprof.facts.gate import GATE, read_limits
+from jaxprof.findings.compare.gate import GateBase, GateResult, judged_times
 from jaxprof.report.envelope import answer_pieces
 from job_folders import captures, job, loop, process
 from report import sessions, test_sides
@@ -172,7 +172,6 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def files(made, tmp_path, state_home, monkeypatch):
-    """A copy of that, which is the current folder."""
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     (tmp_path / "sessions").rename(state_home / "sessions")
     monkeypatch.chdir(tmp_path)
@@ -229,7 +228,6 @@ open nothing
 
 
 def sides():
-    """Sides whose programs are known."""
     programs = {"r1": sessions.HLO, "r2": CHANGED}
     texts = [e.TextRecorded(run=run, name="hlo", text=text) for run, text in programs.items()]
     warning = e.WarningRaised(run="r2", code="noise", message="noisy", advice="Close other programs.")
@@ -261,7 +259,6 @@ MADE = {
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.usefixtures("files")
 def test_an_answer_is_short_and_as_its_schema_says(call, full):
-    """`call` looks at each."""
     pytest.importorskip("duckdb")
     pytest.importorskip("pyarrow")
     call("config", "set", "keys.results.compare", "s")

@@ -28,7 +28,6 @@ TIMED = ("--launches", "1", "--format", "json")
 
 @pytest.fixture
 def loop(tmp_path, monkeypatch):
-    """A function with a loop of tiny iterations, measured no longer than it takes to have numbers."""
     monkeypatch.setattr("jaxprof.runner.sides.LAUNCH_SECONDS", 0.1)
     file = tmp_path / "loop.py"
     file.write_text(LOOP)

@@ -23,7 +23,6 @@ from tui import profiles
 
 @pytest.fixture
 def here(kept, tmp_path, monkeypatch):
-    """A folder with a dump and programs, which is the current one; the sessions of which the words above speak."""
     folder = tmp_path / "here"
     for inside, text in {
         "dump/module.txt": sessions.HLO,

@@ -75,7 +75,6 @@ def session_file(folder, text):
 
 @pytest.fixture
 def hostile(state_home, tmp_path):
-    """A kept session whose names, and whose file's name, are hostile."""
     folder = state_home / "sessions"
     folder.mkdir(parents=True, exist_ok=True)
     return session_file(tmp_path, HOSTILE).rename(folder / FILE_NAME)

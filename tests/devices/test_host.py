@@ -21,7 +21,7 @@ from jaxprof.devices import Device
 from jaxprof.devices.inventory.accelerators import PciDevice, read_machine, read_target
 from jaxprof.devices.inventory.machine import environment_facts, local_devices, merge
 from jaxprof.devices.live.host import HostSampler, Monitor
-from jaxprof.devices.live.nvidia import Nvml
+from jaxprof.devices.live.nvidia import Nvml, NvmlThreads
 from jaxprof.devices.live.process_state import LOOK_SECONDS, PauseWatch, is_stopped, suspended_seconds
 from jaxprof.tui.shell.device_monitor import DeviceMonitor
 
@@ -146,7 +146,7 @@ def test_the_machine_is_described_and_json_takes_it():
     assert json.loads(json.dumps(found, allow_nan=False)) == found
 
 
-def test_the_bus_the_driver_the_nodes_and_an_interpreter_are_read_and_nothing_is_started(tmp_path):
+def test_the_machine_is_read_and_nothing_is_started(tmp_path):
     site = "lib/python3.12/site-packages"
     write(
         tmp_path,
@@ -180,10 +180,10 @@ def machine(*chips, environment=None):
     return module, local_devices(facts(*listing.gpus, environment=environment))
 
 
-def test_every_device_has_its_reading_in_order_and_a_gpu_that_is_lost_those_of_unknowns():
+def test_readings_follow_the_order_and_lost_gpus_are_unknown():
     module, devices = machine(Chip(), Chip(uuid=UUID_B, used=7))
     tpu = Device(id="tpu:0", platform="tpu", used_by_jax=True)
-    monitor = Monitor([*devices, tpu], HostSampler(limits=Limits()), Nvml(module))
+    monitor = Monitor([*devices, tpu], HostSampler(limits=Limits()), NvmlThreads(Nvml(module)))
     readings = monitor.read()
     assert [reading.device for reading in readings] == ["cuda:0", "cuda:1", "cpu:0", "tpu:0"]
     assert readings[1].memory_used_bytes == 7
@@ -194,11 +194,11 @@ def test_every_device_has_its_reading_in_order_and_a_gpu_that_is_lost_those_of_u
     assert (reading.device, reading.utilisation, reading.memory_used_bytes) == ("cuda:0", None, None)
 
 
-def test_what_was_read_follows_a_gpu_to_its_new_number_and_no_other():
+def test_readings_follow_a_gpu_to_its_new_number():
     """JAX may see the second GPU alone, and call it the first one."""
     chips = Chip(used=1), Chip(uuid=UUID_B, used=2, answers={"nvmlDeviceGetUtilizationRates": None})
     module, devices = machine(*chips)
-    monitor, seen = Monitor(devices, nvml=Nvml(module)), DeviceMonitor(None, None, None)
+    monitor, seen = Monitor(devices, nvml=NvmlThreads(Nvml(module))), DeviceMonitor(None, None, None)
     seen._set_devices(devices)
     seen.take(monitor.read())
     monitor.devices = merge(devices, {"devices": [{"id": "cuda:0", "platform": "cuda", "uuid": UUID_B}]})

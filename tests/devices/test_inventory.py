@@ -2,6 +2,8 @@
 is, so that it uses its one device and no more memory than there is; CUDA_VISIBLE_DEVICES as CUDA reads it. Why JAX does
 not use an accelerator, and the command that mends it."""
 
+from dataclasses import replace
+
 import pytest
 
 from devices.making import GIB, PYTHON, facts, gpu, on_bus, split, target
@@ -41,8 +43,9 @@ def test_without_jax_the_cpu_and_the_gpus_are_there():
     assert (first.kind, first.memory_limit_bytes) == ("NVIDIA H200", 140 * GIB)
     assert (cpu.kind, cpu.core_count, cpu.memory_limit_bytes) == ("AMD EPYC 9654", 16.0, 128 * GIB)
     assert {device.used_by_jax for device in devices} == {None}
-    unusable = local_devices(facts(gpu(0), installed=target()))[1]
-    assert (unusable.id, "jax-cuda13-plugin is not installed" in unusable.reason) == ("cuda:0", True), "it comes last"
+    unusable = local_devices(facts(gpu(0), installed=target()))[0]
+    assert unusable.id == "cuda:0"
+    assert "jax-cuda13-plugin is not installed" in unusable.reason
     assert "pip install" in unusable.hint
 
 
@@ -56,7 +59,7 @@ def test_a_split_gpu_shows_its_instances_or_says_how_to_make_one():
 
 def test_jax_and_nvml_are_joined_by_ordinal_through_the_variable():
     local = local_devices(facts(gpu(0), gpu(1), gpu(2), environment={"CUDA_VISIBLE_DEVICES": "2,0"}))
-    hidden = local[-1]
+    hidden = local[1]
     assert (hidden.uuid, hidden.used_by_jax) == ("GPU-bbbb", False)
     assert "CUDA_VISIBLE_DEVICES=2,0 hides it" in hidden.reason
     assert hidden.hint == "export CUDA_VISIBLE_DEVICES=GPU-bbbb"
@@ -67,7 +70,27 @@ def test_jax_and_nvml_are_joined_by_ordinal_through_the_variable():
     assert [default_device(each) for each in (local, devices, told)] == ["cpu:0", "cpu:0", "cuda:1"]
     first = devices[0]
     assert (first.core_count, first.allocator_limit_bytes, first.memory_limit_bytes) == (132.0, 105 * GIB, 140 * GIB)
-    assert [device.used_by_jax for device in devices] == [True, True, True, False]
+    assert {device.id for device in devices if not device.used_by_jax} == {"nvidia:1"}
+
+
+def test_gpus_stand_as_nvidia_smi_numbers_them():
+    lost = replace(gpu(2), fault="fell off the bus")
+    devices = local_devices(facts(gpu(0), split(1, 2), lost, gpu(3)))
+    assert [(each.machine_index, each.id) for each in devices] == [
+        ("0", "cuda:0"), ("1", "nvidia:1"), ("1.0", "nvidia:4"), ("1.1", "nvidia:5"), ("2", "nvidia:2"),
+        ("3", "cuda:1"), ("", "cpu:0"),
+    ]  # fmt: skip
+    assert devices[4].used_by_jax is False
+    assert "--gpu-reset -i 2" in devices[4].hint
+
+
+def test_late_nvml_leaves_the_gpus_on_the_bus_to_jax():
+    machine = MachineHardware(pci=(on_bus(NVIDIA),), nvidia_driver="580.65.06")
+    late, gone = (
+        bus_accelerators(machine, NvidiaListing(problem="NVML does not answer", late=late), target(), {})[0]
+        for late in (True, False)
+    )
+    assert (late.used_by_jax, gone.used_by_jax) == (None, False)
 
 
 @pytest.mark.parametrize("key", [{"pci_bus_id": "0000:02:00.0"}, {"uuid": "GPU-bbbb"}, {"uuid": "bbbb"}])
@@ -103,8 +126,8 @@ def test_tpus_that_jax_lists_are_counted_and_not_listed_twice():
     told = [{"id": f"tpu:{number}", "platform": "tpu", "kind": "TPU v5e"} for number in range(2)]
     assert list(uuids(merge(local, {"devices": [*told, JAX_CPU]}))) == ["tpu:0", "tpu:1", "cpu:0"]
     fewer = merge(local, {"devices": [told[0], JAX_CPU]})
-    assert (fewer[2].used_by_jax, fewer[2].pci_bus_id) == (False, None)
-    assert "JAX lists 1 of the 2" in fewer[2].reason
+    assert (fewer[1].used_by_jax, fewer[1].pci_bus_id) == (False, None)
+    assert "JAX lists 1 of the 2" in fewer[1].reason
 
 
 def test_devices_as_people_write_them():
@@ -120,7 +143,7 @@ def test_devices_as_people_write_them():
 
 
 @pytest.mark.parametrize("text", ["cuda:7", "gpu:9", "cud:0", "", "cuda:", "cuda:x", "cuda:-1", ":0", "cuda:0:1"])
-def test_what_is_no_device_is_refused_and_an_unknown_one_names_the_near_ones(text):
+def test_unknown_devices_are_refused_with_near_names(text):
     with pytest.raises(UsageError) as raised:
         parse_device(text, ["cpu:0", "cuda:0"])
     assert text in raised.value.what
@@ -134,7 +157,7 @@ def variables(settings):
     return dict(setting.split("=") for setting in settings.split())
 
 
-def test_a_worker_sees_its_device_alone_a_gpu_or_an_instance_by_its_uuid_as_number_0():
+def test_a_worker_sees_its_device_alone_as_number_0():
     cpu = worker_environment("cpu:0", DEVICES, {})
     assert (cpu.environment, cpu.device, cpu.notes) == ({"JAX_PLATFORMS": "cpu"}, "cpu:0", ())
     worker = worker_environment("cuda:0", DEVICES, {"CUDA_VISIBLE_DEVICES": "1,0", "JAX_PLATFORMS": "cuda"})
@@ -173,7 +196,7 @@ def test_the_users_own_settings_of_memory_count():
         assert str(worker.environment.get("XLA_PYTHON_CLIENT_PREALLOCATE") == "false") == off
 
 
-def test_a_device_that_jax_does_not_use_is_refused_with_what_mends_it():
+def test_a_device_unused_by_jax_is_refused_with_a_fix():
     devices = local_devices(facts(gpu(0), installed=target()))
     with pytest.raises(UsageError) as raised:
         worker_environment("cuda:0", devices, {})
@@ -212,7 +235,7 @@ def test_the_list_is_read_up_to_its_first_bad_entry():
         assert visible.certain
 
 
-def test_different_gpus_are_numbered_by_speed_which_only_cuda_knows():
+def test_only_cuda_knows_the_order_of_different_gpus():
     for settings, certain in rows("""
         -                                                     False
         CUDA_DEVICE_ORDER=PCI_BUS_ID                          True

@@ -1,6 +1,8 @@
 """The NVML adapter: every answer that some machine does not give is None, and nothing is ever raised."""
 
 import os
+import threading
+import time
 from types import SimpleNamespace
 
 import psutil
@@ -18,7 +20,7 @@ from devices.making import (
     NVMLError,
 )
 from jaxprof.devices.live import nvidia
-from jaxprof.devices.live.nvidia import Nvml, normal_pci_bus_id
+from jaxprof.devices.live.nvidia import Nvml, NvmlThreads, normal_pci_bus_id
 from tables import rows
 
 ANSWERS = {
@@ -85,13 +87,80 @@ def test_what_is_refused_is_unknown_and_the_rest_is_known(error):
 @pytest.mark.parametrize(
     "error", [NVMLError("NVML Shared Library Not Found"), NVMLError("Driver Not Loaded"), OSError("libnvidia-ml.so.1")]
 )
-def test_without_a_driver_or_its_library_there_are_no_gpus_and_a_reason(error):
+def test_without_a_driver_there_is_a_reason_and_no_gpu(error):
     nvml = Nvml(FakeNvml(Chip(), broken={"nvmlInit": error}))
     listing = nvml.listing()
     assert listing.gpus == ()
     assert str(error) in listing.problem
     assert nvml.read((0, None), "cuda:0").utilisation is None
-    nvml.close()
+
+
+@pytest.mark.parametrize(("value", "fault"), [(15, "fell off the bus"), (16, "needs a reset"), (3, "")])
+def test_fault_of_a_lost_gpu(value, fault):
+    """Error 3 is a question that a GPU does not support, and no fault of it."""
+    error = NVMLError("GPU is lost")
+    error.value = value
+    module = FakeNvml(Chip(), broken=dict.fromkeys(["nvmlDeviceGetUUID", "nvmlDeviceGetUtilizationRates"], error))
+    nvml = Nvml(module)
+    assert nvml.listing().gpus[0].fault == fault
+    assert nvml.read((0, None), "cuda:0").fault == fault
+
+
+def test_uncorrected_ecc_errors_are_read():
+    chip = Chip(answers={"nvmlDeviceGetTotalEccErrors": 412})
+    assert Nvml(FakeNvml(chip)).read((0, None), "cuda:0").ecc_errors == 412
+
+
+def test_xids_by_address_from_the_kernel_log(tmp_path):
+    log = tmp_path / "kmsg"
+    log.write_text(
+        "4,1,5,-;NVRM: Xid (PCI:0000:3b:00): 79, pid=7, GPU has fallen off the bus.\n"
+        "6,2,6,-;usb 1-1: new device\n4,3,7,-;NVRM: Xid (PCI:0000:3B:00): 154, GPU recovery action\n"
+    )
+    assert nvidia.read_xids(log) == {"0000:3b:00.0": (79, 154)}
+    assert nvidia.read_xids(tmp_path / "missing") == {}
+
+
+class SlowDriver:
+    """A driver whose answers a test lets out one by one."""
+
+    def __init__(self):
+        self.given = threading.Semaphore(0)
+        self.heard = 0
+
+    def answer(self):
+        self.given.acquire()
+        self.heard += 1
+        return self.heard
+
+
+def test_nobody_waits_twice_for_a_late_answer():
+    driver = SlowDriver()
+    question = nvidia.Question(driver.answer)
+    question.start()
+    assert question.last(0.01) is None
+    began = time.monotonic()
+    question.start()  # is being asked: no second thread
+    assert question.last(60.0) is None, "it was late before"
+    assert time.monotonic() - began < 30
+    driver.given.release()
+    while question.last(1.0) is None:
+        pass
+    assert (question.last(1.0), driver.heard) == (1, 1)
+    question.start()
+    assert question.last(0.01) == 1, "the last answer, until there is another"
+    driver.given.release()
+
+
+def test_listing_of_a_late_driver_says_so(monkeypatch):
+    driver = SlowDriver()
+    nvml = Nvml(FakeNvml(Chip()))
+    monkeypatch.setattr(nvml, "listing", driver.answer)
+    late = NvmlThreads(nvml).listing(0.01)
+    assert late.late
+    assert late.gpus == ()
+    assert "does not answer" in late.problem
+    driver.given.release()
 
 
 def test_integers_that_mean_not_available_are_unknown():
@@ -109,7 +178,7 @@ def split_gpu():
     return chip
 
 
-def test_an_instance_has_its_own_memory_and_the_place_and_temperature_of_its_chip():
+def test_an_instance_has_its_memory_and_its_chips_address():
     nvml = Nvml(FakeNvml(split_gpu()))
     (gpu,) = nvml.listing().gpus
     (instance,) = gpu.mig
@@ -139,7 +208,7 @@ def test_processes_are_told_with_name_and_user_once_each():
     ]
 
 
-def test_a_process_is_asked_for_its_name_once_also_beside_those_of_another_gpu(monkeypatch):
+def test_a_process_is_asked_for_its_name_once(monkeypatch):
     asked = []
     monkeypatch.setattr(nvidia, "_who", lambda pid: asked.append(pid) or ("python", "me"))
     listed = [[SimpleNamespace(pid=pid, usedGpuMemory=GIB)] for pid in (7, 8)]

@@ -76,7 +76,7 @@ def test_other_interpreters_say_the_same(start, python):
 @pytest.mark.skipif(
     not hasattr(ctypes.CDLL(None), "gnu_get_libc_version"), reason="only glibc learns from what is freed"
 )
-def test_the_temporaries_of_a_call_stay_with_the_process_whatever_the_inputs_were_made_of(start):
+def test_temporaries_stay_with_the_process(start):
     """Three temporaries of 4 MB, in a process that has freed nothing larger: 2 165 page faults a call otherwise."""
     run = wanted("selu", "numpy", parameters={"n": 1_000_000}, budget_seconds=1.0)
     assert phases(completed(start().run(run)))["run"]["page_faults"] < 50
@@ -139,7 +139,7 @@ def test_folded_constants_and_dead_code_are_named(engine, tmp_path):
     assert all(len(text) < 20_000 for text in texts.values()), "weights must not end in the file"
 
 
-def test_an_exception_while_tracing_is_a_failed_run_with_the_users_frames(engine, tmp_path):
+def test_an_exception_in_tracing_is_a_failed_run(engine, tmp_path):
     path = written(tmp_path, "def branch(x):\n    if x[0] > 0:\n        return x\n    return -x\n")
     lines = ask(engine, f"{path}:branch", arguments=["f32[8]"])
     finished = lines[-1]
@@ -154,7 +154,7 @@ def test_an_exception_while_tracing_is_a_failed_run_with_the_users_frames(engine
 @pytest.mark.parametrize(
     ("indent", "raised"), [("    ", "KeyboardInterrupt"), ("", "type('Odd', (BaseException,), {})")]
 )
-def test_what_is_no_exception_is_a_failed_run_and_the_process_lives(engine, tmp_path, indent, raised):
+def test_a_base_exception_is_a_failed_run(engine, tmp_path, indent, raised):
     """When the function is called, and when its file is imported."""
     path = written(tmp_path, f"def stop(x):\n    pass\n{indent}raise {raised}('enough')\n")
     finished = ask(engine, f"{path}:stop", "jax", arguments=["f32[8]"])[-1]
@@ -185,7 +185,7 @@ def test_an_unknown_name_fails_the_run_and_names_the_near_ones(engine, changes, 
     assert near in finished["advice"]
 
 
-def test_a_run_can_be_cancelled_while_it_is_sampled_and_another_follows(engine):
+def test_a_run_cancelled_in_sampling_is_followed_by_another(engine):
     engine.send(wanted("selu", budget_seconds=600.0, parameters={"n": 1000}))
     engine.until(lambda line: line["type"] == "samples_taken" and line["series"] == "run")
     engine.send(CancelRequest())
@@ -193,7 +193,7 @@ def test_a_run_can_be_cancelled_while_it_is_sampled_and_another_follows(engine):
     assert ask(engine, "selu", "numpy", parameters={"n": 1000})[-1]["status"] == "ok"
 
 
-def test_a_process_whose_client_goes_ends_in_the_middle_of_a_compile(start, tmp_path):
+def test_an_engine_without_client_ends_within_a_compile(start, tmp_path):
     path = written(tmp_path, HELD_COMPILE)
     child = start()
     child.send(wanted(f"{path}:held", arguments=["f32[1000]"]))

@@ -8,8 +8,8 @@ import program_events as made
 from folding import changed, fold
 from golden import finding_text, held_cases
 from jaxprof import events as e
-from jaxprof.analysis.programs.derive import program_result
 from jaxprof.events.finding import Finding
+from jaxprof.findings.program_result import program_result
 from jaxprof.findings.programs.claims import Claims
 from program_events import inline, loop
 

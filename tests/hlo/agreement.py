@@ -8,9 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from jaxprof.hlo import files
 from jaxprof.hlo.kernels.kernels import stream
 from jaxprof.hlo.kernels.notices import problems
-from jaxprof.hlo.text import files
 from jaxprof.hlo.text.parse import modules
 
 HERE = Path(__file__).parent

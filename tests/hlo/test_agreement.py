@@ -13,7 +13,8 @@ import pytest
 from jaxprof.base.errors import JaxprofError
 from jaxprof.devices.absent import wheels
 from jaxprof.devices.absent.machine import chip, target_config
-from jaxprof.hlo.text import files, parse, proto
+from jaxprof.hlo import files
+from jaxprof.hlo.text import parse, proto
 from waiting import SLOWER
 
 from .agreement import HERE, assert_agreement, assert_proto_is_the_text, compiled_programs, peer_has_reader, peer_reads

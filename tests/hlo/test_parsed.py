@@ -13,7 +13,7 @@ import pytest
 import jaxprof
 from hlo_sources import BEFORE, BOTH_STAGES, DUMPED, FILES, FOLDERS, PROTO, TEXT
 from jaxprof.base.errors import FileRefusedError, HloError
-from jaxprof.hlo.dumped import stated
+from jaxprof.hlo.files import stated
 from jaxprof.hlo.paths import holds_hlo, modules_at
 from jaxprof.hlo.stages import ParsedTexts
 from jaxprof.hlo.text import parse

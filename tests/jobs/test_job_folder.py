@@ -11,9 +11,9 @@ import pytest
 import program_events
 from jaxprof import events as e
 from jaxprof.base.errors import FileRefusedError
-from jaxprof.jobs.folder import JobFollower, check_job, is_growing, is_job_folder
+from jaxprof.jobs.folder import JobFollower, check_job, is_growing
 from jaxprof.jobs.job import read_job_files
-from jaxprof.session.files import session_path
+from jaxprof.session.files import is_job_folder, session_path
 from jaxprof.session.log import LogWriter
 from job_folders import JOB, job, job_figures, loop, process, read_job
 

@@ -16,8 +16,6 @@ pytest.importorskip("duckdb")
 
 
 class InThisProcess:
-    """What computes the answers of the tests of SQL: what the process of a query does, without one."""
-
     def __init__(self):
         self.sink, self.source = io.BytesIO(), io.BytesIO()
 
@@ -42,7 +40,6 @@ def asked(path):
 
 
 def ask(sql, sources):
-    """The answer of these sessions, which can be read afterwards."""
     from jaxprof.query import execution
 
     with pytest.MonkeyPatch.context() as patch:
@@ -90,7 +87,6 @@ def events():
 
 
 def write(path, kept=None):
-    """A session file with these events."""
     return written(path, events() if kept is None else kept, sessions.HEADER)
 
 

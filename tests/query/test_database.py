@@ -11,8 +11,7 @@ from jaxprof.base.errors import FileRefusedError, UsageError
 from jaxprof.base.limits import QUERY_MEMORY, bounded_memory
 from jaxprof.base.text import json_text
 from jaxprof.query import execution
-from jaxprof.query.execution import QueriedSession, SqlProcess
-from jaxprof.query.output import plain_value, rows_table
+from jaxprof.query.execution import QueriedSession, SqlProcess, plain_value, rows_table
 from jaxprof.report.renderers import csv_lines, text_lines
 from pythons import stand_in
 from query.conftest import ask, asked

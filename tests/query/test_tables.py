@@ -9,8 +9,8 @@ from folding import fold
 from jaxprof import events as e
 from jaxprof.cli.options import VIEWS
 from jaxprof.facts import columns
+from jaxprof.facts.answers import view_of
 from jaxprof.facts.tables import TABLES
-from jaxprof.facts.views import view_of
 from query.conftest import TIMELINE, ask, asked, write
 from report import sessions
 

@@ -10,8 +10,8 @@ import pytest
 
 from jaxprof.events import CaptureWindow, Compiled, SourceLocation, StageRunning, StepsCounted
 from jaxprof.recorder.capture_window import SETTLED_SECONDS, UNCOUNTED_SECONDS, CaptureWindows
-from jaxprof.trace.ops import op_times
 from jaxprof.trace.sources import read_profile
+from jaxprof.trace.summary import op_times
 
 COMPILED = Compiled(function="step", compile_seconds=0.1)
 
@@ -74,7 +74,7 @@ def test_a_window_of_some_seconds_holds_what_ran_in_it(stage):
     assert "jit_step" in {row.module for row in table}
 
 
-def test_by_steps_it_begins_in_the_loop_and_not_in_the_first_compile():
+def test_a_window_by_steps_begins_in_the_loop():
     stage = Stage()
     stage.window.begin(steps=3)
     compiling = StageRunning(function="step", stage="compile", began_seconds=stage.now)
@@ -102,7 +102,7 @@ def test_what_compiles_before_an_event_says_so_is_no_loop():
     stage.window.end()
 
 
-def test_counted_steps_are_the_loop_whatever_is_compiled_beside_it():
+def test_counted_steps_mean_the_loop_despite_compiles():
     stage = Stage()
     stage.window.begin(steps=3)
     stage.window.take(COMPILED)
@@ -134,7 +134,7 @@ def test_steps_from_before_the_window_do_not_count(stage):
     assert stage.states == ["began"]
 
 
-def test_without_steps_to_count_it_says_so_two_seconds_after_the_last_compilation(stage):
+def test_a_window_without_steps_ends_after_two_seconds(stage):
     """A program that places its arrays and compiles its step for longer than that shows its loop afterwards."""
     stage.window.begin(steps=5)
     stage.after(UNCOUNTED_SECONDS - 0.1)
@@ -197,7 +197,7 @@ def test_the_profiler_is_as_ever_beside_a_window_and_after_it(stage):
     assert {name: getattr(jax.profiler, name) for name in before} == before
 
 
-def test_a_thread_that_compiles_does_not_wait_while_the_profiler_is_stopped(stage, monkeypatch):
+def test_compiling_does_not_wait_for_the_profilers_stop(stage, monkeypatch):
     taken = threading.Event()
 
     def take():

@@ -23,7 +23,7 @@ from jaxprof.recorder.compiles import monitoring
 from jaxprof.recorder.frame_owner import OWN, file_kind, raised_at
 from jaxprof.recorder.guest import CollectorElsewhere, start_thread, unseen
 from jaxprof.recorder.jax_import import JaxFinder
-from jaxprof.recorder.pipe import PATIENCE_SECONDS, ProgramPipe, hidden
+from jaxprof.recorder.launch import PATIENCE_SECONDS, ProgramPipe, hidden
 from jaxprof.recorder.recorder import failure
 from jaxprof.recorder.samples.monitored_loop import MonitoredLines
 from recorder.running import SOURCE

@@ -12,9 +12,9 @@ import time
 
 import pytest
 
-from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.result import SIGNAL, UNKNOWN
 from jaxprof.devices.live.process_state import is_stopped
+from jaxprof.findings.program_result import program_result
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from pythons import stand_in
@@ -74,7 +74,7 @@ and what its start prints comes before what the program prints."""
 
 
 @pytest.mark.process(programs=1)
-def test_a_program_is_the_same_under_the_recording_and_its_secrets_are_not_kept(tmp_path):
+def test_a_recorded_program_is_the_same_without_its_secrets(tmp_path):
     own = tmp_path / "own" / "sitecustomize.py"
     own.parent.mkdir()
     own.write_text(OWN)
@@ -107,7 +107,7 @@ def test_a_missing_file_ends_as_in_python_and_nothing_is_recorded(call, tmp_path
 
 
 @pytest.mark.process
-def test_a_python_that_reads_no_sitecustomize_is_told_and_a_program_cannot_lose_its_session(tmp_path):
+def test_a_python_without_sitecustomize_is_reported(tmp_path):
     there = f"until [ -s {OUT} ]; do sleep 0.02; done"
     python = stand_in(tmp_path, f"{there}\nrm {OUT}\necho mine > {OUT}\necho well")
     (tmp_path / "x.py").touch()
@@ -122,11 +122,11 @@ def test_a_python_that_reads_no_sitecustomize_is_told_and_a_program_cannot_lose_
 
 FEELS = """
 import os, signal, time
-from jaxprof.recorder.samples import pauses
-pauses.pressure_seconds = lambda: None
-pauses.runnable_threads = lambda: 0
-pauses.run_delay_seconds = lambda task: 0.0
-pauses.steal_seconds = lambda: 0.0
+from jaxprof.recorder.samples import cpu_clock
+cpu_clock.pressure_seconds = lambda: None
+cpu_clock.runnable_threads = lambda: 0
+cpu_clock.run_delay_seconds = lambda task: 0.0
+cpu_clock.steal_seconds = lambda: 0.0
 import jax
 count = passes = 0
 def handler(number, frame):
@@ -152,7 +152,7 @@ STOPPED_SECONDS = 1.0
 
 @pytest.mark.process(programs=1)
 @pytest.mark.skipif(shutil.which("bash") is None, reason="job control needs a shell")
-def test_signals_reach_the_program_once_and_a_stop_is_no_lines_time(tmp_path):
+def test_signals_arrive_once_and_a_stop_has_no_line(tmp_path):
     """Those sent to us are passed on one by one. Ctrl+z stops us, too, so that only the program's own sampler sees it.
     Ctrl+c interrupts the program, and not the recording."""
     (tmp_path / "x.py").write_text(FEELS)
@@ -217,7 +217,7 @@ with open("done", "w") as file:
 
 
 @pytest.mark.process(programs=1)
-def test_the_program_outlives_a_client_that_is_killed_and_may_close_all_descriptors(tmp_path):
+def test_a_program_outlives_its_killed_client(tmp_path):
     (tmp_path / "x.py").write_text(ORPHAN)
     fake = tmp_path / "fake" / "jax"
     fake.mkdir(parents=True)
@@ -234,7 +234,7 @@ def test_the_program_outlives_a_client_that_is_killed_and_may_close_all_descript
 
 @pytest.mark.process
 @pytest.mark.parametrize(("last", "code"), [("", 1), ("; be_interrupted()", -signal.SIGINT)])
-def test_source_that_is_run_while_a_program_ends_does_not_take_its_interrupt(last, code):
+def test_source_run_at_the_end_keeps_the_interrupt(last, code):
     """Python forgets that it was interrupted when it runs more source: what is imported at the end, for one."""
     program = (
         "import atexit\nfrom jaxprof.recorder.launch import be_interrupted\n"

@@ -17,7 +17,7 @@ from golden import cases, held_cases
 from jaxprof.base.errors import FileRefusedError, UsageError
 from jaxprof.base.files import private_folder
 from jaxprof.remote.mirror import Mirror, forget_old
-from jaxprof.remote.url import RemotePlace, is_url, path_here
+from jaxprof.remote.url import RemoteUrl, is_url, path_here
 from jaxprof.session import Session
 from jaxprof.session.files import fetched_folder, url_of
 from jaxprof.session.log.reader import is_live, load
@@ -35,7 +35,7 @@ def folder(tmp_path):
 
 
 def mirror_of(folder, scheme="flaky"):
-    return Mirror(RemotePlace(f"{scheme}://{folder}"))
+    return Mirror(RemoteUrl(f"{scheme}://{folder}"))
 
 
 def names(folder):
@@ -206,7 +206,7 @@ def test_a_web_server_that_sends_without_end_or_nothing_is_given_up(liar, place,
     monkeypatch.setenv("JAXPROF_LIMITS", f"fetched=1MiB,fetch_time={1 if place == 'header-drip/a.jaxprof' else 3600}")
     monkeypatch.setattr("jaxprof.remote.mirror._SILENT_SECONDS", 0.5 if "silent" in place else 20.0)
     with pytest.raises((FileRefusedError, UsageError)) as refused:
-        Mirror(RemotePlace(f"{liar}/{place}")).refresh()
+        Mirror(RemoteUrl(f"{liar}/{place}")).refresh()
     assert what in refused.value.what
     assert not list(fetched_folder().rglob("*.partial"))
     assert not list(fetched_folder().rglob("*.jaxprof"))
@@ -222,7 +222,7 @@ def test_a_web_server_that_takes_no_connection_is_given_up(monkeypatch):
             one.connect_ex(full.getsockname())
         # The system itself would try for two minutes, beyond the time of a test.
         with pytest.raises(FileRefusedError, match="cannot be read"):
-            Mirror(RemotePlace(f"http://127.0.0.1:{full.getsockname()[1]}/a.jaxprof")).refresh()
+            Mirror(RemoteUrl(f"http://127.0.0.1:{full.getsockname()[1]}/a.jaxprof")).refresh()
 
 
 def test_a_store_that_does_not_answer_is_waited_for_until_the_limit(folder, monkeypatch):
@@ -257,14 +257,14 @@ def test_what_is_no_file_on_this_machine_is_neither_waited_for_nor_copied(tmp_pa
 @pytest.mark.parametrize("url", ["simplecache::file:///x", "reference://x", "zip://a::https://host/x", "cached://x"])
 def test_what_copies_without_a_bound_or_names_further_files_is_no_store(url):
     with pytest.raises(UsageError, match="is no store"):
-        Mirror(RemotePlace(url))
+        Mirror(RemoteUrl(url))
 
 
 def told(word):
     """Whether it is a URL of a store; what is shown of it; and the name of its copy here, which stays in its folder."""
     if not is_url(word):
         return "  no URL\n"
-    place = RemotePlace(word)
+    place = RemoteUrl(word)
     assert not any(secret in place.shown for secret in ("hunter", "token", "abcd"))
     assert "/" not in place.name
     return f"  shown {place.shown}, named {place.name}\n"
@@ -275,7 +275,7 @@ def test_what_is_a_url_of_a_store_and_what_is_shown_of_it():
 
 
 def test_what_a_library_says_is_shown_without_the_secrets_of_the_url():
-    place = RemotePlace("https://alice:hunter22@host/run?sig=abcd%2Fefgh&v=2")
+    place = RemoteUrl("https://alice:hunter22@host/run?sig=abcd%2Fefgh&v=2")
     said = place.clean("401 for url https://host/run?sig=abcd%2Fefgh&v=2: hunter22, abcd/efgh")
     assert "hunter22" not in said
     assert "abcd" not in said

@@ -212,14 +212,12 @@ def captures(run):
 
 
 def kernel_times(name, seconds, count=1, **more):
-    """A row of a capture: a kernel that took so long in all, and each time as long."""
     whole = dict.fromkeys(("total_seconds", "self_seconds", "wall_seconds"), seconds)
     each = dict.fromkeys(("median_seconds", "minimum_seconds", "maximum_seconds"), seconds / count)
     return e.KernelTimes(name=name, count=count, **{**whole, **each, **more})
 
 
 def kernels(run="r2", /, **seconds):
-    """A capture of ten calls in which the kernels took so long."""
     rows = [
         kernel_times(name.replace("_", "."), took, 10, device="gpu:0", module="jit_turn")
         for name, took in seconds.items()
@@ -228,7 +226,6 @@ def kernels(run="r2", /, **seconds):
 
 
 def captured_events():
-    """A compiled run with captures."""
     run = jit_run("r2", "r1")
     return [*numpy_run("r1"), *run[:-2], *captures("r2"), *run[-2:], e.SessionClosed()]
 

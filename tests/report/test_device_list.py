@@ -1,12 +1,14 @@
 """Devices as text of 80 columns and as JSON."""
 
+from dataclasses import replace
+
 import pytest
 
-from devices.making import GIB, facts, gpu
+from devices.making import GIB, facts, gpu, target
 from golden import held
 from jaxprof.devices.inventory.machine import local_devices, merge
 from jaxprof.events import DeviceReading
-from jaxprof.facts.devices import listed_devices, memory_text
+from jaxprof.facts.devices import listed_devices, memory_text, state_words, title_of
 from jaxprof.report.device_list import devices_text
 
 GPU_READING = DeviceReading(
@@ -39,6 +41,33 @@ def joined():
 def test_the_table_is_one_line_a_device_and_then_the_rest():
     rows = listed_devices(joined(), [GPU_READING, CPU_READING])
     held("devices.txt", "".join(f"{line}\n" for line in devices_text(rows)))
+
+
+def test_each_reason_of_unused_devices_is_said_once():
+    devices = local_devices(facts(gpu(0), gpu(1), replace(gpu(2), fault="fell off the bus"), installed=target()))
+    lines = "\n".join(devices_text(listed_devices(devices, []), "580.95"))
+    assert lines.startswith("3 × H200 · driver 580.95 · JAX uses none\n")
+    assert lines.count("jax-cuda13-plugin is not installed") == 1
+    assert "not used by JAX: cuda:0, cuda:1: " in lines
+    assert "LOST, fell off the bus. Reset it" in lines
+
+
+def test_title_of_gpus_of_two_kinds_is_left_to_the_rows():
+    assert title_of([gpu(0), gpu(1)]) == "2 × H200"
+    assert title_of([gpu(0), gpu(1, name="Tesla T4")]) == ""
+    assert title_of([gpu(0)]) == ""
+
+
+def test_state_has_the_worst_first_and_the_age_of_a_late_reading():
+    device = replace(gpu(0), xids=(31, 79))
+    reading = replace(GPU_READING, monotonic_seconds=100.0, ecc_errors=412, throttle_reasons=["software power cap"])
+    words = [word for word, _ in state_words(device, reading, 101.0)]
+    assert words == ["Xid 79", "ECC 412", "power cap", "alice"]
+    assert "28 s old" in [word for word, _ in state_words(device, reading, 128.0)]
+    healthy = replace(GPU_READING, throttle_reasons=[], processes=[], ecc_errors=0)
+    assert state_words(gpu(0), healthy, 0.0) == []
+    lost = replace(GPU_READING, fault="fell off the bus")
+    assert state_words(gpu(0), lost, 0.0) == [("LOST: fell off the bus", "error")]
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,6 @@ def test_what_to_do_where_nothing_was_found(events, action):
 
 
 def measured(run, variant, how, median, **once):
-    """A run with these phases before its calls."""
     ended = [e.PhaseEnded(run=run, phase=phase, seconds=took) for phase, took in once.items()]
     return made_runs.run(run, *ended, variant=variant, how=how, samples=[median] * 10)
 

@@ -10,7 +10,7 @@ from folding import fold
 from golden import held_cases
 from jaxprof import events as e
 from jaxprof.analysis.kernels.memory import memory_of_dump, memory_of_run
-from jaxprof.analysis.programs.derive import program_result
+from jaxprof.findings.program_result import program_result
 from jaxprof.hlo.stages import ModuleStages
 from jaxprof.report.envelope import ROWS, answer_pieces, json_pieces
 from jaxprof.report.memory import fit_words, memory_heading

@@ -7,13 +7,13 @@ import pytest
 
 from folding import fold
 from jaxprof import events as e
-from jaxprof.analysis.compare.difference import environments
-from jaxprof.analysis.compare.session_difference import session_difference
 from jaxprof.analysis.runs.ab import ab_result
 from jaxprof.facts import recorder
 from jaxprof.facts.comparisons import DIFFERENCE
 from jaxprof.facts.session_tree import to_dict
 from jaxprof.facts.sides import basis_lines, more_launches_text, verdict_line
+from jaxprof.findings.compare import environments
+from jaxprof.findings.compare.session_difference import session_difference
 from jaxprof.report.comparison import environment_table
 from jaxprof.stats.comparison import compare
 from jaxprof.stats.location import Spread

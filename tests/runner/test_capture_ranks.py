@@ -3,7 +3,7 @@
 import pytest
 
 from jaxprof.base.errors import UsageError
-from jaxprof.engine.protocol.recording import RecordingOptions
+from jaxprof.engine.protocol import RecordingOptions
 from jaxprof.runner.job_launch import options_of, read_ranks
 from tables import rows
 

@@ -36,7 +36,7 @@ def start(folder, monkeypatch, script):
     return process
 
 
-def test_a_frozen_engine_has_stopped_however_late_the_signal_reaches_it(tmp_path, monkeypatch):
+def test_freezing_waits_until_the_engine_has_stopped(tmp_path, monkeypatch):
     """On a busy machine a stop is taken only when there is a processor for the thread that takes it."""
     signals = EngineProcess._signal_all
     with contextlib.closing(start(tmp_path, monkeypatch, "while True: time.sleep(0.01)\n")) as process:
@@ -65,7 +65,7 @@ def test_closing_lets_an_engine_end_by_itself(tmp_path, monkeypatch):
     assert not process.alive
 
 
-def test_closing_kills_an_engine_that_neither_the_pipe_nor_a_signal_ends(tmp_path, monkeypatch):
+def test_closing_kills_an_engine_that_ignores_signals(tmp_path, monkeypatch):
     monkeypatch.setattr(engine_process, "_END_SECONDS", 0.01)
     monkeypatch.setattr(engine_process, "TERMINATE_SECONDS", 0.01)
     process = start(tmp_path, monkeypatch, "signal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(600)\n")
@@ -113,7 +113,7 @@ def test_an_answer_that_cannot_be_read_is_an_error(answer, tmp_path, monkeypatch
         jax_devices(HERE, timeout_seconds=20)
 
 
-def test_whoever_lists_devices_numbers_gpus_as_the_machine_does_and_takes_no_memory(monkeypatch):
+def test_listing_devices_keeps_the_order_and_takes_no_memory(monkeypatch):
     asked = []
     answer = engine_questions._Devices(devices=[{"id": "cpu:0"}])
     monkeypatch.setattr(
@@ -125,7 +125,7 @@ def test_whoever_lists_devices_numbers_gpus_as_the_machine_does_and_takes_no_mem
     assert (asked[0]["CUDA_DEVICE_ORDER"], asked[0]["XLA_PYTHON_CLIENT_PREALLOCATE"]) == ("PCI_BUS_ID", "false")
 
 
-def test_a_file_that_never_ends_its_import_is_told_from_an_engine_that_is_slow(tmp_path, monkeypatch):
+def test_an_endless_import_differs_from_a_slow_engine(tmp_path, monkeypatch):
     write_engine(tmp_path, monkeypatch, f"{engines.PREAMBLE}control.readline()\n")
     with pytest.raises(UsageError) as of_file:
         describe(HERE, ["endless.py:step"], timeout_seconds=0.5)
@@ -162,7 +162,7 @@ print('no line break', end='')
 
 
 @pytest.mark.parametrize("child", [WHEN_ASKED], indirect=True)
-def test_what_comes_between_a_read_and_the_end_is_in_the_next_read(child):
+def test_events_before_the_end_are_in_the_next_read(child):
     assert child.read(0) == []
     os.write(child._control, b"x")
     child._process.wait(20)
@@ -180,7 +180,7 @@ HOLDS = "if os.fork() == 0:\n    os.set_inheritable(events, True)\n    time.slee
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="this system has no descriptor for a process's end")
 @pytest.mark.parametrize("child", [HOLDS], indirect=True)
-def test_the_end_of_a_child_wakes_a_read_although_its_pipes_are_held_open(child):
+def test_a_childs_end_wakes_a_read_with_open_pipes(child):
     while not child.over:
         child.read(600)
 

@@ -58,12 +58,12 @@ def followed(process, *requests, **limits):
     return engine.follow()
 
 
-def test_a_worker_that_waits_after_a_last_event_that_was_lost_is_ended():
+def test_a_worker_whose_last_event_was_lost_is_ended():
     ended = followed(Waiting(), max_silence_seconds=0.05)
     assert (ended.status, ended.error) == ("timed out", "the worker gave no sign of the run for 50.0 ms")
 
 
-def test_of_the_variables_that_leave_a_worker_its_device_the_users_own_are_kept(monkeypatch):
+def test_the_users_own_device_variables_are_kept(monkeypatch):
     monkeypatch.setenv("JAX_PLATFORMS", "cuda")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     given = {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "0", "NPROC": "1", "jax_enable_x64": True}
@@ -77,7 +77,7 @@ def test_of_the_variables_that_leave_a_worker_its_device_the_users_own_are_kept(
     assert kept == {"JAX_PLATFORMS": "cuda", "NPROC": "1", "jax_enable_x64": True}
 
 
-def test_a_worker_that_does_not_come_to_its_run_is_not_said_to_have_exceeded_the_cap(monkeypatch):
+def test_a_slow_start_is_not_called_an_exceeded_cap(monkeypatch):
     monkeypatch.setattr("jaxprof.runner.engine_process.START_UP_SECONDS", 0.0)
     monkeypatch.setattr("jaxprof.runner.engine_process.CAP_GRACE_SECONDS", 0.0)
     ended = followed(Waiting(), max_seconds=0.05)

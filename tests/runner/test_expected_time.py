@@ -32,7 +32,7 @@ def planned(**fields):
         ({"side": "A"}, "time unknown"),
     ],
 )
-def test_runs_take_their_starts_their_budgets_and_what_is_sampled_beside_them(options, words):
+def test_expected_time_has_starts_budgets_and_side_series(options, words):
     assert expected_time(planned(**options)) == words
 
 

@@ -64,7 +64,7 @@ def test_a_fault_of_the_scheduler_is_raised_and_the_log_is_closed(tmp_path):
     assert b"session_closed" in path.read_bytes()
 
 
-def test_finished_runs_get_a_line_each_and_the_live_line_goes_away(monkeypatch):
+def test_finished_runs_have_lines_in_place_of_the_live_one(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     terminal = Terminal()
     planned_first = sorted(sessions.events(), key=lambda event: not isinstance(event, e.RunPlanned))
@@ -75,7 +75,7 @@ def test_finished_runs_get_a_line_each_and_the_live_line_goes_away(monkeypatch):
     ]  # fmt: skip
 
 
-def test_where_stderr_is_no_terminal_only_a_storage_failure_is_told_and_that_once():
+def test_without_a_terminal_a_storage_failure_is_noted_once():
     plain = io.StringIO()
     headless_runs(plain, sessions.events()).work([])
     assert plain.getvalue() == ""
@@ -85,7 +85,7 @@ def test_where_stderr_is_no_terminal_only_a_storage_failure_is_told_and_that_onc
     assert plain.getvalue().count("No space left") == 1
 
 
-def test_where_stderr_is_no_terminal_a_long_run_is_reported_now_and_then():
+def test_without_a_terminal_long_runs_are_reported_seldom():
     clock, plain = Mock(return_value=16.0), io.StringIO()
     progress = Progress(plain, clock=clock)
     plan, started = sessions.plan("r1", "f", "jit"), e.WorkerStarted(run="r1", pid=1, python="p")

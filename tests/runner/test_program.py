@@ -5,7 +5,7 @@ import shlex
 import pytest
 
 from jaxprof.base.errors import UsageError
-from jaxprof.engine.protocol.recording import RecordingOptions
+from jaxprof.engine.protocol import RecordingOptions
 from jaxprof.runner.program import ProgramCommand, read_command
 
 

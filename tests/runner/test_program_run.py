@@ -133,9 +133,7 @@ def unrecorded(lines):
     ],
     ids=["needed", "not needed", "failed", "interrupted"],
 )
-def test_an_empty_call_is_timed_where_it_is_needed_once_the_program_has_ended(
-    stage, monkeypatch, code, needed, answer, kept
-):
+def test_an_empty_call_is_timed_after_the_end_if_needed(stage, monkeypatch, code, needed, answer, kept):
     def timed(interpreter, request):
         assert one.run.over
         assert (request.arrays, request.numbers) == (1, 0)
@@ -152,7 +150,7 @@ def test_an_empty_call_is_timed_where_it_is_needed_once_the_program_has_ended(
     assert getattr(run.program.empty_call, "seconds", None) == kept
 
 
-def test_each_time_that_it_is_asked_a_program_is_ended_more_firmly(stage):
+def test_each_cancel_ends_the_program_more_firmly(stage):
     told = Told(goes_on=True)
     one = stage(told)
     one.begin()
@@ -171,7 +169,7 @@ while :; do sleep 0.05; done
 
 
 @pytest.mark.process
-def test_a_program_that_neither_listens_nor_ends_is_not_waited_for(stage, monkeypatch):
+def test_a_deaf_program_is_not_waited_for(stage, monkeypatch):
     monkeypatch.setattr("jaxprof.runner.program_run.PATIENCE_SECONDS", 0.2)
     stubborn = stage(unrecorded(STUBBORN))
     stubborn.begin()
@@ -192,7 +190,7 @@ def test_a_program_that_neither_listens_nor_ends_is_not_waited_for(stage, monkey
 
 @pytest.mark.process
 @pytest.mark.parametrize("asked", [True, False])
-def test_what_was_asked_to_end_before_it_was_killed_did_not_lack_memory(asked):
+def test_a_kill_after_sigterm_is_no_lack_of_memory(asked):
     process = unrecorded("trap '' TERM; echo ready; exec sleep 60")
     try:
         while not process.read(SECONDS):
@@ -211,7 +209,7 @@ def test_what_was_asked_to_end_before_it_was_killed_did_not_lack_memory(asked):
 
 
 @pytest.mark.parametrize(("code", "status", "reason"), [(0, "ok", "finished"), (-2, "cancelled", "SIGHUP")])
-def test_a_terminal_that_hangs_up_ends_the_session_only_if_it_ended_the_program(stage, code, status, reason):
+def test_a_hang_up_counts_only_if_it_ended_the_program(stage, code, status, reason):
     going = stage(Told(LogLine(stream="stdout", text="ready"), code=code, goes_on=True))
     going.begin()
     going.until(lambda: going.lines)
@@ -225,7 +223,7 @@ def test_a_terminal_that_hangs_up_ends_the_session_only_if_it_ended_the_program(
     ids=["no exception", "before ctrl+c", "because of it"],
 )
 @pytest.mark.process
-def test_a_program_that_had_failed_before_it_was_asked_to_end_has_failed(stage, raised, status, error):
+def test_a_failure_before_the_signal_stays_a_failure(stage, raised, status, error):
     process = unrecorded("trap '' INT; echo ready; read line; exit 1")
     one = stage(process)
     one.begin()
@@ -239,7 +237,7 @@ def test_a_program_that_had_failed_before_it_was_asked_to_end_has_failed(stage, 
 
 @pytest.mark.process
 def test_a_program_is_ended_although_nobody_reads_what_it_sends(monkeypatch):
-    monkeypatch.setattr("jaxprof.runner.escalation.GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("jaxprof.runner.program_signals.GRACE_SECONDS", 0.1)
     process = unrecorded("trap '' INT TERM; kill -STOP $$; while :; do sleep 0.05; done")
     try:
         until(lambda: is_stopped(process.pid))
@@ -251,8 +249,8 @@ def test_a_program_is_ended_although_nobody_reads_what_it_sends(monkeypatch):
 
 
 @pytest.mark.process
-def test_a_program_that_handles_the_first_interrupt_alone_has_all_its_time_until_the_second(monkeypatch):
-    monkeypatch.setattr("jaxprof.runner.escalation.GRACE_SECONDS", 0.2)
+def test_a_handled_first_interrupt_leaves_all_the_time(monkeypatch):
+    monkeypatch.setattr("jaxprof.runner.program_signals.GRACE_SECONDS", 0.2)
     process = unrecorded("trap '' INT; echo ready; while :; do sleep 0.05; done")
     try:
         while not process.read(SECONDS):
@@ -280,7 +278,7 @@ def test_a_program_that_handles_the_first_interrupt_alone_has_all_its_time_until
     ],
     ids=["open at its end", "closed", "no folder of ours"],
 )
-def test_the_folder_of_a_window_that_a_kill_has_left_open_is_removed(stage, tmp_path, states, name, kept):
+def test_the_folder_of_a_killed_window_is_removed(stage, tmp_path, states, name, kept):
     folder = tmp_path / name
     folder.mkdir()
     one = stage(Told(*(CaptureWindow(state=state, path=str(folder)) for state in states), code=-9))
@@ -290,7 +288,7 @@ def test_the_folder_of_a_window_that_a_kill_has_left_open_is_removed(stage, tmp_
 
 
 @pytest.mark.parametrize("asked", [True, False])
-def test_a_profile_is_read_to_its_end_unless_the_program_was_asked_to_end(stage, tmp_path, monkeypatch, asked):
+def test_a_profile_is_read_whole_unless_asked_to_end(stage, tmp_path, monkeypatch, asked):
     read = threading.Event()
     monkeypatch.setattr("jaxprof.runner.profiles.open_window", lambda recorder, folder: read.wait(SECONDS) and False)
     monkeypatch.setattr("jaxprof.runner.program_run.WINDOW_SECONDS", 0.1)

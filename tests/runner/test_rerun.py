@@ -40,7 +40,7 @@ def test_runs_of_a_built_in_workload_are_planned_as_they_were():
 
 
 @pytest.mark.parametrize("wanted", ["", "r2"])
-def test_runs_that_name_each_other_as_their_baseline_are_planned_once(wanted):
+def test_mutual_baselines_are_planned_once(wanted):
     """No writer makes them; a file can have them."""
     spec = spec_of(workload="selu", target="selu")
     session = fold(
@@ -107,7 +107,7 @@ def test_what_can_be_run_is_when_the_rest_cannot(tmp_path):
         ("cell", ("ipykernel_launcher.py", "-f", "kernel.json"), ()),  # of a notebook: nothing to its functions
     ],
 )
-def test_a_function_that_was_recorded_in_a_program_is_found_with_the_programs_arguments(tmp_path, how, argv, again):
+def test_a_recorded_function_gets_the_programs_arguments(tmp_path, how, argv, again):
     (tmp_path / "train.py").write_text("")
     session = run_of(workload="train.py", variant="program", how="program", device="host")
     session.apply(e.ProgramStarted(run="r1", argv=list(argv), how=how))

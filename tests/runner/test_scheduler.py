@@ -48,7 +48,7 @@ def test_a_run_of_a_file_under_git_keeps_its_commit(tmp_path, monkeypatch):
     assert checked_out.revision is None, "a side at another revision: the comparison keeps its commit"
 
 
-def test_a_revisions_modules_leave_the_compiler_of_a_device_elsewhere_on_the_path(tmp_path, monkeypatch):
+def test_a_revision_keeps_an_absent_devices_compiler_on_path(tmp_path, monkeypatch):
     script = engines.PREAMBLE + 'say("run_finished", status="failed", error=os.environ["PYTHONPATH"])'
     stage = Stage(tmp_path, monkeypatch, script)
     placed = WorkerEnvironment(environment={"PYTHONPATH": "wheels"}, device="cpu:0")

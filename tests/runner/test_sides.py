@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from jaxprof import events as e
-from jaxprof.analysis.compare.session_difference import session_difference
 from jaxprof.analysis.runs.speedup import compared
 from jaxprof.base.errors import UsageError, WorkerError
 from jaxprof.engine.measure import kept_arrays
 from jaxprof.engine.protocol.request import KeptLeaf
 from jaxprof.events import SideSpec
+from jaxprof.findings.compare.session_difference import session_difference
 from jaxprof.report.runs import groups
 from jaxprof.runner import sides, turns
 from jaxprof.runner.interpreter import Interpreter
@@ -105,7 +105,7 @@ def test_each_side_has_its_own_environment_and_interpreter(three):
 
 
 @pytest.mark.process
-def test_all_that_are_compared_with_a_are_one_family_in_whole_launches(three):
+def test_all_sides_are_one_family_in_whole_launches(three):
     times = compared(three, three.runs["r1"], three.runs["r2"])
     assert (times.verdict, times.by_width) == ("slower", False)
     assert times.family == 2, "B and C"
@@ -120,7 +120,7 @@ def test_what_happens_once_in_a_process_is_compared_over_launches(three, run, ve
 
 
 @pytest.mark.process
-def test_sides_of_other_sizes_and_precisions_are_compared_on_purpose(stage):
+def test_sides_may_differ_in_size_and_precision(stage):
     b = side("B", settings={"n": "4000"}, precision="highest", environment={"TAKES": "5e-4"})
     session = stage.compare(side("A"), b)
     (pair,) = session_difference(session, session, run_before="r1", run_after="r2").runs
@@ -130,7 +130,7 @@ def test_sides_of_other_sizes_and_precisions_are_compared_on_purpose(stage):
 
 
 @pytest.mark.process
-def test_launches_end_once_the_interval_is_narrow_and_say_so_to_the_statistics(stage):
+def test_launches_end_once_the_interval_is_narrow(stage):
     session = stage.compare(side("A"), side("B"), launches=None)
     assert [len(run.launches) for run in session.runs.values()] == [5, 5], "never before five"
     assert compared(session, session.runs["r1"], session.runs["r2"]).by_width
@@ -169,7 +169,7 @@ def test_a_side_that_fails_ends_the_comparison_and_wins_nothing(stage, monkeypat
 
 
 @pytest.mark.process
-def test_another_kind_of_device_and_throttling_on_one_side_are_refused(three):
+def test_other_devices_and_one_sided_throttling_are_refused(three):
     session = copy.deepcopy(three)
     first, other = session.runs["r1"], session.runs["r2"]
     session.apply(e.DeviceReading(run="r2", device="cpu:0", throttle_reasons=["heat"]))
@@ -200,7 +200,7 @@ def leaf(shape=(8,), digest="d"):
     return KeptLeaf(path="x", dtype="float32", shape=shape, digest=digest)
 
 
-def test_sides_with_the_same_numbers_keep_their_results_and_others_say_nothing_by_them(inputs, tmp_path):
+def test_only_sides_with_equal_inputs_keep_results(inputs, tmp_path):
     inputs.update(A=[leaf()], B=[leaf()])
     options = SideOptions(folder=tmp_path, device="cuda:0", margin=0.03)
     planned = plan_comparison([side("A"), side("B")], options, ["a note"])
@@ -220,7 +220,7 @@ def test_sides_with_the_same_numbers_keep_their_results_and_others_say_nothing_b
     assert [plan.keep_output for plan in planned] == [""] * 2
 
 
-def test_sides_that_are_not_called_with_the_same_arguments_are_refused(inputs):
+def test_sides_with_other_arguments_are_refused(inputs):
     inputs.update(A=[leaf()], B=[leaf((9,))])
     with pytest.raises(UsageError, match="A and B have different arguments"):
         same_inputs(plan_sides([side("A"), side("B")], SideOptions()))
@@ -264,7 +264,7 @@ def test_how_long_a_side_is_measured(options, limits):
     assert (spec.launches, spec.budget_seconds, spec.max_seconds, spec.until_half_width) == limits
 
 
-def test_a_side_may_have_a_variant_arguments_and_variables_of_its_own():
+def test_a_side_may_have_its_own_variant_and_variables():
     then = {"stays_at": "now.py", "variables": {"PYTHONPATH": "/then", "A": "1"}}
     own = [
         side("A", variant="numpy", environment={"A": "2"}, precision="high", **then),
@@ -281,7 +281,7 @@ def test_a_side_may_have_a_variant_arguments_and_variables_of_its_own():
         plan_sides([side("A", variant="nunpy"), side("B")], SideOptions())
 
 
-def test_jit_stands_for_the_first_compiled_variant_where_none_is_called_so():
+def test_jit_means_the_first_compiled_variant():
     info = workload_info(built_in("matmul"), sources=False)
     renamed = tuple(
         replace(each, name=f"compiled-{number}") if each.how == "jit" else each

@@ -126,7 +126,7 @@ def blocks(session, launch):
 
 
 @pytest.mark.process
-def test_each_launch_has_fresh_processes_and_blocks_in_balanced_order(three):
+def test_launches_have_fresh_processes_and_balanced_blocks(three):
     for launch in (1, 2, 3):
         order = blocks(three, launch)
         assert len(order) >= 8
@@ -142,7 +142,7 @@ def test_each_launch_has_fresh_processes_and_blocks_in_balanced_order(three):
 
 
 @pytest.mark.parametrize(("budget", "seconds"), [(1.0, 0.08), (50.0, 0.25)])
-def test_a_side_is_measured_alone_for_a_quarter_of_a_second_or_two_fifths_of_its_budget(budget, seconds):
+def test_a_side_is_sampled_alone_for_a_bounded_time(budget, seconds):
     asked = []
     group = SimpleNamespace(_launches=5, _block=lambda *words: asked.append(words[2:4]))
     side = SimpleNamespace(plan=SimpleNamespace(spec=SimpleNamespace(timing_seconds=budget)))
@@ -151,7 +151,7 @@ def test_a_side_is_measured_alone_for_a_quarter_of_a_second_or_two_fifths_of_its
 
 
 @pytest.mark.process
-def test_what_is_measured_is_passed_on_between_turns_however_brief_they_are(stage, monkeypatch):
+def test_samples_are_passed_on_between_brief_turns(stage, monkeypatch):
     """A turn takes a hundredth of a second: nobody waits within one for a listener's turn to come."""
     monkeypatch.setattr(turns, "BLOCK_SECONDS", 1.0)
     stage.take("brief", budget_seconds=30.0)
@@ -160,7 +160,7 @@ def test_what_is_measured_is_passed_on_between_turns_however_brief_they_are(stag
 
 
 @pytest.mark.process
-def test_how_long_the_turns_take_is_said_before_the_first_one_ends(stage):
+def test_progress_comes_before_the_first_turn_ends(stage):
     """Blocks of 10 s for a minute of each of two: a long call says nothing until it ends."""
     stage.take("a", "b")
     lines = [json.loads(line) for line in stage.path.read_text().splitlines()[1:]]
@@ -171,7 +171,7 @@ def test_how_long_the_turns_take_is_said_before_the_first_one_ends(stage):
 
 
 @pytest.mark.process
-def test_sides_that_do_not_fit_beside_each_other_are_measured_one_after_the_other(stage, monkeypatch):
+def test_sides_too_large_together_are_measured_apart(stage, monkeypatch):
     alive = []
     launch_of = turns.Group._launch_together
 
@@ -250,7 +250,7 @@ def test_one_side_that_dies_leaves_the_others_alone(stage):
 
 
 @pytest.mark.process
-def test_a_side_that_its_hard_cap_ends_in_a_turn_is_asked_for_no_other(stage):
+def test_a_side_capped_in_a_turn_has_no_further_one(stage):
     session = stage.take("capped", "b", "capped after its samples")
     assert [run.status for run in session.runs.values()] == ["ok"] * 3
     order = blocks(session, 1)
@@ -311,7 +311,7 @@ def test_an_engine_that_is_ended_between_its_turns_was_cancelled(stage):
 
 
 @pytest.mark.process
-def test_engines_that_share_a_device_leave_its_memory_to_each_other(stage):
+def test_engines_on_one_device_do_not_preallocate(stage):
     environments = []
     start = stage.scheduler._engine_run
 
@@ -327,7 +327,7 @@ def test_engines_that_share_a_device_leave_its_memory_to_each_other(stage):
     assert told == [None, "false", "false"]
 
 
-def test_what_is_left_is_the_rest_of_this_launch_and_the_whole_of_those_to_come():
+def test_remaining_time_includes_further_launches():
     told = []
     sides = [SimpleNamespace(run=run, finished=None, cold_seconds=2.0) for run in ("r1", "r2", "r3")]
     sides[2].finished = e.RunFinished(status="failed")
@@ -343,7 +343,7 @@ def test_what_is_left_is_the_rest_of_this_launch_and_the_whole_of_those_to_come(
     assert (told[-1].remaining_seconds, told[-1].fraction, told[-1].note) == (3.0, 0.5, "")
 
 
-def test_the_hard_cap_is_all_there_at_first_and_goes_with_what_is_spent():
+def test_the_hard_cap_shrinks_by_what_is_spent():
     spec = e.RunSpec(workload="selu", variant="a", how="jit", device="cpu:0", max_seconds=7.0)
     side = turns.Side("r1", PlannedRun(spec=spec))
     assert side.left_seconds == 7.0
@@ -376,7 +376,7 @@ def test_only_sides_of_a_comparison_have_a_rule():
 
 
 @pytest.mark.parametrize(("spent", "enough"), [(9.0, True), (5.0, False)])
-def test_no_launch_begins_that_its_hard_cap_would_end_before_its_first_call(spent, enough):
+def test_no_launch_begins_that_the_cap_would_end_at_once(spent, enough):
     sides = [turns.Side(run, PlannedRun(spec=spec(run, max_seconds=10.0))) for run in ("A", "B")]
     sides[0].cold_seconds, sides[0].spent_seconds = 2.0, spent
     rule, recorder = SimpleNamespace(ends=lambda *_: False), SimpleNamespace(session=None)

@@ -8,7 +8,7 @@ import pytest
 import program_events as made
 from jaxprof import engine, recorder
 from jaxprof import events as e
-from jaxprof.session.warning_text import with_text
+from jaxprof.session.fold import with_text
 
 SOURCES = "".join(
     path.read_text(encoding="utf-8")

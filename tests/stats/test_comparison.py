@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from golden import figures_text, held_cases
 from jaxprof.stats.comparison import compare, compare_apart, corrected, narrow_enough, refuse
-from jaxprof.stats.launches import summarise_launches
+from jaxprof.stats.summary import summarise_launches
 from jaxprof.stats.turns import Block, LaunchBlocks, balanced_order
 
 

@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 from golden import figures_text, held, held_cases
 from jaxprof.analysis.runs.run_result import break_even_calls
 from jaxprof.stats.location import Location, Spread, bounded_exp, launch_mean, location, of_difference, t_quantile
-from jaxprof.stats.modes import _has_valley, two_modes
-from jaxprof.stats.summary import bootstrap_medians, histogram, median_interval, outliers, summarise
+from jaxprof.stats.summary import (
+    _has_valley,
+    bootstrap_medians,
+    histogram,
+    median_interval,
+    outliers,
+    summarise,
+    two_modes,
+)
 from stats.machines import neighbours
 
 

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from golden import figures_text, held_cases
-from jaxprof.stats.launches import summarise_launches, summarise_run, turns_over_alone
-from jaxprof.stats.summary import summarise
+from jaxprof.stats.summary import summarise, summarise_launches, summarise_run, turns_over_alone
 from jaxprof.stats.turns import (
     LONGEST_PROBED_SECONDS,
     PROBES,

@@ -30,7 +30,7 @@ def run_tests(pytester, monkeypatch):
 @pytest.fixture(scope="session")
 def imported():
     """Imports what pytester would forget after each test, and jaxlib cannot be imported twice."""
-    for name in ("jax.numpy", "jaxprof.testing.items", "jaxprof.testing.reports"):
+    for name in ("jax.numpy", "jaxprof.testing.items", "jaxprof.testing.items"):
         import_module(name)
 
 
@@ -47,5 +47,4 @@ def run_tests_here(imported, pytester):
 
 @pytest.fixture
 def folder(pytester):
-    """Where such a run takes place."""
     return pytester.path

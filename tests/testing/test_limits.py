@@ -115,8 +115,6 @@ def test_limits(run_tests_here):
 
 
 class Marked(SimpleNamespace):
-    """A test with a marker."""
-
     def get_closest_marker(self, name):
         return eval(f"pytest.mark.jaxprof({self.marker})").mark
 

@@ -5,7 +5,7 @@ import pytest
 from jaxprof.api.session import load
 from jaxprof.events import RunFinished, RunPlanned, RunSpec
 from jaxprof.session.log.codec import encode_line
-from jaxprof.testing.reports import file_of, report
+from jaxprof.testing.items import file_of, report
 
 TESTS = """
 import jax

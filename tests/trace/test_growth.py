@@ -9,17 +9,18 @@ from xplane_wire import Line, Plane, nested, number, space_bytes, varint
 
 from jaxprof import events as e
 from jaxprof.base.files import LineBuffer
+from jaxprof.hlo import files
 from jaxprof.hlo.kernels.barriers import barriers
 from jaxprof.hlo.kernels.kernels import kernels
-from jaxprof.hlo.text import files, parse
+from jaxprof.hlo.text import parse
 from jaxprof.session import Session
 from jaxprof.session.log import load, reader
 from jaxprof.session.log.codec import encode_header, encode_line
-from jaxprof.session.log.entry import read_entry
+from jaxprof.session.log.library import read_entry
 from jaxprof.trace.lanes import lanes_of
-from jaxprof.trace.ops import op_times
 from jaxprof.trace.passes import compile_tree
 from jaxprof.trace.steps import steps_of
+from jaxprof.trace.summary import op_times
 from jaxprof.trace.xspace import parse_xspace
 
 TIMES, MOST, MEASURED = 4, 6.0, 10

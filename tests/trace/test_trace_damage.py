@@ -14,7 +14,7 @@ from xplane_wire import nested, number, space_bytes, varint
 from jaxprof.base.errors import FileRefusedError, UsageError
 from jaxprof.events import KernelsMeasured, TrustReported, WarningRaised
 from jaxprof.trace.imported import import_profile
-from jaxprof.trace.line import follow, walks_in
+from jaxprof.trace.lanes import follow, walks_in
 from jaxprof.trace.sources import choose, read_profile
 from jaxprof.trace.summary import events_of
 from jaxprof.trace.xspace import varints

@@ -22,10 +22,9 @@ from jaxprof.report.explain import answers
 from jaxprof.session import Session
 from jaxprof.trace.imported import import_profile
 from jaxprof.trace.launch import transfers_of
-from jaxprof.trace.ops import op_times, unattributed_seconds
 from jaxprof.trace.sources import read_file
 from jaxprof.trace.steps import steps_of
-from jaxprof.trace.summary import TIMELINE
+from jaxprof.trace.summary import TIMELINE, op_times, unattributed_seconds
 from jaxprof.trace.trust import kernels as checks_of_kernels
 from report.sessions import HEADER
 from tables import rows

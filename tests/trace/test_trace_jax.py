@@ -23,10 +23,9 @@ from jaxprof.hlo.text.parse import module
 from jaxprof.hlo.text.proto import text as hlo_text
 from jaxprof.trace.buffers import buffers_in
 from jaxprof.trace.imported import import_profile
-from jaxprof.trace.ops import op_times, text_of
 from jaxprof.trace.sources import read_profile
 from jaxprof.trace.steps import steps_of
-from jaxprof.trace.summary import events_of
+from jaxprof.trace.summary import events_of, op_times, text_of
 
 CALLS = 3
 

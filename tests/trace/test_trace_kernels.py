@@ -12,9 +12,9 @@ from jaxprof.analysis.kernels.measured import stage_times
 from jaxprof.events import KernelLaunch
 from jaxprof.trace.intervals import distinct, self_times, union_by_group
 from jaxprof.trace.launch import copy_details, launch_details, transfers_of
-from jaxprof.trace.ops import op_times, unattributed_seconds
 from jaxprof.trace.passes import STAGES, compile_tree, stage_of
 from jaxprof.trace.steps import steps_of
+from jaxprof.trace.summary import op_times, unattributed_seconds
 from tables import rows
 
 US = 1e-6

@@ -10,8 +10,8 @@ from xplane_wire import Event, Line, Plane
 
 from jaxprof.trace.executions import executions_on
 from jaxprof.trace.intervals import Coverage
-from jaxprof.trace.ops import op_executions, op_times
 from jaxprof.trace.steps import steps_of
+from jaxprof.trace.summary import op_executions, op_times
 from tables import rows
 
 

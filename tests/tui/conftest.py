@@ -168,7 +168,6 @@ def cursors_that_stay(monkeypatch):
 
 @pytest.fixture
 def shelf(state_home):
-    """The folder of sessions."""
     folder = state_home / "sessions"
     folder.mkdir()
     return folder
@@ -182,7 +181,6 @@ def catalogue(small_catalogue, monkeypatch):
 
 @pytest.fixture
 def small_catalogue(monkeypatch):
-    """Three workloads, whatever the real one has."""
     monkeypatch.setattr("jaxprof.tui.home.screen.names", lambda: [info.name for info in CARDS])
     monkeypatch.setattr("jaxprof.workloads.infos", lambda: list(CARDS))
     monkeypatch.setattr("jaxprof.workloads.built_in", lambda name: Needs())

@@ -70,15 +70,11 @@ class StillDevices:
 
 
 class NoJax(StillDevices):
-    """A machine on which JAX cannot be asked."""
-
     def usable(self, interpreter):
         raise WorkerError("jax is not installed there", "pip install jax")
 
 
 class NoMachine(StillDevices):
-    """A machine that cannot be read."""
-
     def local(self):
         raise WorkerError("the machine cannot be read", "")
 
@@ -92,7 +88,6 @@ class FakeQueue:
         self.cancelled = []
         self.closed = ""
         self.closed_in = None
-        """The thread that closed it first."""
         self.moved_to = []
         self.storage_failure = None
         self.file_change = ""
@@ -106,7 +101,6 @@ class FakeQueue:
         self.busy = False
 
     def emit(self, *events):
-        """Says something, as from the scheduler's thread."""
         self.listen(list(events))
 
     def cancel(self, run):
@@ -126,8 +120,6 @@ class FakeQueue:
 
 
 class FakeScheduler(FakeQueue):
-    """A queue of runs."""
-
     def __init__(self, header, listen):
         super().__init__(header, listen)
         self.planned = []
@@ -147,13 +139,10 @@ class FakeScheduler(FakeQueue):
         return [f"r{len(self.planned) - back}" for back in reversed(range(len(planned)))]
 
     def finish(self):
-        """Lets the queue end."""
         self._go.set()
 
 
 class FakeProgramScheduler(FakeQueue):
-    """A program that does what the test says."""
-
     def __init__(self, header, program, listen):
         super().__init__(header, listen)
         self.program = program
@@ -171,7 +160,6 @@ class FakeProgramScheduler(FakeQueue):
         return "r1"
 
     def finish(self, exit_code=0):
-        """The program ends."""
         self.exit_code = exit_code
         end = {"status": "failed", "error": f"exit code {exit_code}"} if exit_code else {"status": "ok"}
         self.emit(
@@ -189,12 +177,9 @@ class FakeProgramScheduler(FakeQueue):
 
 
 class Stage:
-    """An app with everything faked, and the scheduler that it has made."""
-
     def __init__(self, path=None, devices=StillDevices, **options):
         self.scheduler = None
         self.programs = []
-        """Of every program that was started."""
         self.app = Profiler(path, interpreter=PYTHON, make=self._make, devices=devices, **options)
         self.app.folder = Path("/a folder that is not there")
         self.app.animation_level = "none"  # a list that scrolls to its end is a second on the way
@@ -214,7 +199,6 @@ class Stage:
 
 
 def info(name="selu", **changes):
-    """A workload with three variants."""
     given = {
         "name": name,
         "title": "lmbda * where(x > 0, x, alpha * exp(x) - alpha)",
@@ -319,8 +303,6 @@ async def still(pilot):
 
 
 class Walk:
-    """An app that is driven by keys, and what its screen shows."""
-
     def __init__(self, stage, pilot):
         self.stage = stage
         self.pilot = pilot
@@ -336,20 +318,16 @@ class Walk:
 
     @property
     def words(self):
-        """The text in one line, without frames and line breaks."""
         return in_one_line(self.text)
 
     @property
     def said(self):
-        """All notifications."""
         return " ".join(f"{one.title} {one.message}" for one in self.app._notifications)
 
     def find(self, kind):
-        """The widget of that class on the screen."""
         return self.app.screen.query_one(kind)
 
     def row(self, *words):
-        """The first line with all of these."""
         return next(line for line in self.text.split("\n") if all(word in line for word in words))
 
     async def until(self, holds, what=""):
@@ -376,7 +354,6 @@ class Walk:
         return self.screen
 
     async def home(self):
-        """Start, once its workloads have their titles."""
         screen = await self.on("HomeScreen")
         rows = screen.query_one("#start")
         await self.until(lambda: rows.count and rows.row(rows.keys[-1]).note, "workloads")
@@ -430,7 +407,6 @@ SMALL, MIDDLE, WIDE = (80, 24), (100, 32), (120, 40)
 
 @asynccontextmanager
 async def walking(size=WIDE, stage=None):
-    """Runs an app of the stage, and walks through it."""
     stage = stage or Stage()
     async with stage.app.run_test(size=size, notifications=True) as pilot:
         yield Walk(stage, pilot)
@@ -441,7 +417,6 @@ def in_one_line(text):
 
 
 def screen_text(app):
-    """What the screen shows, as text, without empty lines."""
     return "\n".join(line for strip in strips(app) if (line := strip.text.rstrip()))
 
 

@@ -112,7 +112,6 @@ JAXPR = f"""{{ lambda ; a:f32[256,512] b:f32[512,512]. let
 
 
 def program_tape(file=FILE, hlo=HLO, **texts):
-    """A session with one compiled run, whose program came from `file`."""
     tape = Tape()
     tape.plan("r1", "jit", workload="two-layers")
     tape.start("r1")
@@ -125,12 +124,10 @@ def program_tape(file=FILE, hlo=HLO, **texts):
 
 
 def program_session(**given):
-    """The session of `program_tape`."""
     return program_tape(**given).session()
 
 
 def large_hlo(computations, each):
-    """HLO text of `computations * (each + 2)` lines."""
     parts = ["HloModule large"]
     for number in range(computations):
         parts.append(f"%fused.{number} (p.{number}: f32[64,256]) -> f32[64,256] {{")

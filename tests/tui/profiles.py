@@ -26,7 +26,6 @@ def lane(device, name, kind, intervals, left_out=0):
 
 
 def text(lanes, ops, left_out=0):
-    """A timeline's text."""
     return json.dumps(
         {"version": 1, "unit": "ns", "started_unix_ns": None, "left_out": left_out, "ops": ops, "lanes": lanes}
     )
@@ -57,7 +56,6 @@ def timeline(steps=10, name="loop_fusion"):
 
 
 def steps(count=10):
-    """As `StepsMeasured` has them."""
     return [
         e.StepTimes(
             name=f"call {number}",
@@ -114,7 +112,6 @@ def captured(name="loop_fusion", count=10):
 
 
 def record(tape, run, name="loop_fusion", count=10):
-    """The captures of a run."""
     tape.add(e.CaptureTaken, run, kind="run", platform="gpu", calls=count, seconds_with=2.2e-3, wall_seconds=0.02,
              events=60, bytes=20_000)  # fmt: skip
     tape.add(e.TextRecorded, run, name="timeline", text=timeline(count, name))

@@ -40,7 +40,6 @@ class Tape:
         self._later = {}
 
     def add(self, kind, run="", /, **fields):
-        """One event at the tape's time."""
         self.events.append(kind(run=run, seq=len(self.events) + 1, monotonic_seconds=self.now, **fields))
 
     def session(self):
@@ -51,14 +50,12 @@ class Tape:
         return session
 
     def plan(self, run, variant, how="jit", **fields):
-        """A run joins the queue."""
         given = {"workload": "selu", "device": "cpu:0", "parameters": {"n": 1_000_000}, "preset": "quick", **fields}
         spec = e.RunSpec(variant=variant, how=how, budget_seconds=2.0, launches=3, **given)
         self._sides[run] = 1 if spec.baseline else 0
         self.add(e.RunPlanned, run, spec=spec)
 
     def start(self, run, pid=4711):
-        """Its process is there, with its environment."""
         self.add(e.WorkerStarted, run, pid=pid, python="/venv/bin/python")
         self.add(
             e.EnvironmentRead,
@@ -72,18 +69,15 @@ class Tape:
         )
 
     def phase(self, run, name, seconds, **fields):
-        """A phase from its start to its end."""
         self.add(e.PhaseStarted, run, phase=name)
         self.now += seconds or 0.001
         self.add(e.PhaseEnded, run, phase=name, seconds=seconds, **fields)
 
     def startup(self, run):
-        """What a fresh process pays."""
         for name, seconds in (("import", 0.52), ("backend_init", 0.11), ("warm_up", 0.07)):
             self.phase(run, name, seconds)
 
     def stages(self, run, trace=6.2e-3, lower=30.9e-3, compile_=37.6e-3):
-        """The phases, paid once, of a compiled program."""
         for name, seconds in (("trace", trace), ("lower", lower), ("compile", compile_)):
             self.phase(run, name, seconds)
         self.add(e.TextRecorded, run, name="hlo", text=HLO, bytes=len(HLO))
@@ -95,11 +89,9 @@ class Tape:
         return [median * (1 + abs(self._random.gauss(0, spread)) - spread * 0.67) for _ in range(count)]
 
     def samples(self, run, series, seconds, calls=1):
-        """Raw samples."""
         self.add(e.SamplesTaken, run, series=series, seconds=list(seconds), calls_per_sample=calls)
 
     def transfer(self, run, name, median, bytes_, *, zero_copy=False):
-        """A sampled copy."""
         self.add(e.PhaseStarted, run, phase=name)
         self.samples(run, name, self.noise(median, 12))
         self.now += 12 * median
@@ -123,11 +115,9 @@ class Tape:
         self.add(e.PhaseEnded, run, phase="run", seconds=count * calls * median)
 
     def check(self, run, *, passed=True, error=3.1e-7):
-        """Whether the result is the right one."""
         self.add(e.CheckReported, run, passed=passed, max_relative_error=error, tolerance=1e-5, against="numpy twin")
 
     def finish(self, run, status="ok", **fields):
-        """The end of a run, after its later launches."""
         for launch, samples, calls in self._later.pop(run, []):
             self.add(e.WorkerStarted, run, pid=4711 + launch, python="/venv/bin/python", launch=launch)
             self.turns(run, samples, calls, launch)
@@ -138,11 +128,9 @@ class Tape:
         self.add(e.RunClosed, run, status=status, **named, **said)
 
     def close(self):
-        """The end of the session."""
         self.add(e.SessionClosed, reason="finished")
 
     def numpy_run(self, run, median=4.37e-3):
-        """A whole NumPy baseline that was planned before."""
         self.start(run)
         self.phase(run, "first_run", median * 1.2)
         self.steady(run, median, calls=1)
@@ -150,7 +138,6 @@ class Tape:
         self.finish(run)
 
     def jit_run(self, run, median=0.63e-3, *, count=60, spread=0.02):
-        """A whole compiled run that was planned before."""
         self.start(run)
         self.startup(run)
         self.transfer(run, "transfer_in", 0.9e-3, 4_000_000)

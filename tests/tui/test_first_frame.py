@@ -36,7 +36,7 @@ WAITS = (
     "jax", "jaxlib", "numpy", "scipy", "psutil", "pynvml", "msgspec", "duckdb",
     "jaxprof.hlo", "jaxprof.trace", "jaxprof.report", "jaxprof.engine", "jaxprof.recorder", "jaxprof.query",
     "jaxprof.analysis.kernels.measured", "jaxprof.analysis.timeline", "jaxprof.findings",
-    "jaxprof.tui.kit.dialogs", "jaxprof.tui.kit.explanation", "jaxprof.tui.kit.script_dialog", "jaxprof.tui.results",
+    "jaxprof.tui.kit.dialogs", "jaxprof.tui.kit.explanation", "jaxprof.tui.results",
     "jaxprof.tui.shell.actions", "jaxprof.tui.program", "jaxprof.tui.profile.screen",
 )  # fmt: skip
 """What the first frame shows nothing of. Libraries come in threads afterwards, screens and dialogs when they are gone

@@ -13,15 +13,14 @@ from textual.widgets import Button, Input
 
 import jaxprof.tui
 import program_events
-from jaxprof.analysis.programs.derive import program_result
 from jaxprof.facts.programs import ProgramRow
+from jaxprof.findings.program_result import program_result
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.home.start_list import WAYS, own_rows
 from jaxprof.tui.keys import ACTIONS, GROUPS, IN_MENU, bindings, in_words, key_of, keys_of, letter_of, remap, shown
-from jaxprof.tui.kit.dialogs import Choose, Confirm, Option, Options
+from jaxprof.tui.kit.dialogs import Choose, Confirm, Option, Options, script_dialog
 from jaxprof.tui.kit.host import SECTIONS
 from jaxprof.tui.kit.python_source import SourceLines
-from jaxprof.tui.kit.script_dialog import script_dialog
 from jaxprof.tui.kit.table_columns import lay_out
 from jaxprof.tui.program.ledger import CompilationDialog
 from tui import recorded, session_tapes
@@ -40,7 +39,6 @@ def letters(key):
 
 
 def classes():
-    """The classes of the app that have bindings of their own."""
     found = []
     for module in pkgutil.walk_packages([str(SOURCE)], "jaxprof.tui."):
         defined = [one for one in vars(importlib.import_module(module.name)).values() if inspect.isclass(one)]

@@ -28,14 +28,12 @@ KEYS = {
     "profile": "m t down right + enter m T down enter m b down m m down m V",
     "program": "m b down enter escape m f down m L down m T down m l",
 }
-"""What is pressed on each screen."""
 DAMAGED = (os.environ.get("JAXPROF_LONG") and {"session": 3, "hlo": 8}) or {}
 """How many damaged inputs one app opens, where it is not one. A profile is read in a process of its own: a second each.
 """
 
 
 async def settle(walk):
-    """Waits until no thread of the app works any more, and all is drawn."""
     deadline = monotonic() + LONGEST_SECONDS
     await walk.pause()
     while left := [worker.name for worker in walk.app.workers if not worker.is_finished]:

@@ -47,7 +47,6 @@ async def home(walk, keys="", row=""):
 
 
 async def job(walk):
-    """A job of which one process is late from the middle on."""
     folder = Path(os.environ["JAXPROF_HOME"]) / "train.jaxprof.d"
     folder.mkdir()
     late_from = (job_folders.late_from(10 if index == 1 else 99) for index in range(4))

@@ -53,7 +53,6 @@ sys.exit(3)
 
 
 def app(python, folder, *words, **variables):
-    """`jaxprof WORDS` as it is installed with `python`, without what pytest has put on the module search."""
     left_out = ("PYTHONPATH", "PYTHONUNBUFFERED", "COLORFGBG", "NO_COLOR")
     environment = {name: value for name, value in os.environ.items() if name not in left_out}
     return Terminal([command_beside(python), *words], folder, environment | {"COLORTERM": "truecolor"} | variables)

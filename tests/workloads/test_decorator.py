@@ -56,7 +56,7 @@ def test_a_function_with_specs_is_run_op_by_op_and_compiled(function):
     assert max(errors(workload, {}, inputs).values()) < 1e-6
 
 
-def test_only_the_twin_and_the_known_answer_spare_the_function_op_by_op():
+def test_without_eager_variant_nothing_runs_op_by_op():
     """Some functions are too large, or too slow, to be run op by op."""
 
     def never_eager(x):
@@ -85,7 +85,7 @@ def repeated(x, n: int = 3, *, rate=0.5, quietly=True, words="all"):
 
 @pytest.mark.parametrize("function", [repeated, functools.partial(repeated), jax.jit(repeated, static_argnums=1)])
 @pytest.mark.parametrize("options", [{"arguments": ["f32[2]"]}, {"companion": lambda: np.ones(2, "float32")}])
-def test_a_number_that_an_argument_has_as_its_default_is_a_parameter(function, options):
+def test_a_number_as_default_is_a_parameter(function, options):
     """It is set where the user sets it; until then the function's own default holds."""
     workload = adopted(function, **options)
     shown = [(each.name, each.kind, each.description) for each in workload.parameters]
@@ -111,7 +111,7 @@ def test_a_number_that_an_argument_has_as_its_default_is_a_parameter(function, o
     ],
     ids=["position", "name", "parameter", "twin", "function", "answer"],
 )
-def test_a_default_is_no_parameter_where_something_else_gives_the_argument_or_would_not_follow_it(options, left):
+def test_a_default_given_otherwise_is_no_parameter(options, left):
     function = repeated
     if declared := options.pop("declared", None):
         function = functools.wraps(repeated)(lambda *given, **named: repeated(*given, **named))

@@ -82,7 +82,7 @@ LOOKALIKES = [
 
 
 @pytest.mark.parametrize("line", [*IMPORTS, *LOOKALIKES])
-def test_a_statement_that_imports_jax_is_told_from_what_looks_like_it(line):
+def test_imports_of_jax_differ_from_lookalikes(line):
     assert imports_jax(f"import sys\n{line}\n".encode()) == (line in IMPORTS)
 
 

@@ -183,7 +183,7 @@ def none():
 """
 
 
-def test_a_function_without_inputs_takes_those_of_the_one_that_lends_them(folder):
+def test_a_function_without_inputs_borrows_them(folder):
     (folder / "other.py").write_text(OTHER)
     with pytest.raises(UsageError, match="nothing says what they are"):
         find("other.py:step")

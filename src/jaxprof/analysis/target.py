@@ -129,7 +129,20 @@ def resolve(
         from jaxprof.remote.url import is_url
 
         if is_url(word):
-            return _at_url(word, note, runs=runs)
+            # A copy is made of what lies at a URL, and what was fetched is never code.
+            from jaxprof.remote.url import path_here
+
+            if note is None:
+                path_here(word, "`jaxprof open URL` and the other commands fetch it.")
+            named = _RUN_OF_URL.fullmatch(word) if runs else None
+            url, run = (named[1], named[2]) if named else (word, "")
+            path = _fetched(url, note or (lambda text: None))
+            if path.suffix == ".py":
+                raise UsageError(
+                    f"{url} is a program, and what comes from a URL is not run",
+                    "Download it, read it, and give the file.",
+                )
+            return Target(str(path), kind_of(path), path, run)
     path = with_home(word)
     if os.path.exists(path):  # False for what cannot be a path, where `Path.exists` may raise
         if not word.endswith(".py") or path.is_dir():
@@ -172,42 +185,26 @@ def _kept(word: str, *, jobs: bool, runs: bool, is_revision: Callable[[str], boo
     return replace(found, run=run) if found.path is not None else None
 
 
-def _at_url(word: str, note: Callable[[str], None] | None, *, runs: bool) -> Target:
-    """Return what lies at a URL, of which a copy is made. What was fetched is never code."""
-    from jaxprof.remote.url import path_here
-
-    if note is None:
-        path_here(word, "`jaxprof open URL` and the other commands fetch it.")
-    named = _RUN_OF_URL.fullmatch(word) if runs else None
-    url, run = (named[1], named[2]) if named else (word, "")
-    path = _fetched(url, note or (lambda text: None))
-    if path.suffix == ".py":
-        raise UsageError(
-            f"{url} is a program, and what comes from a URL is not run", "Download it, read it, and give the file."
-        )
-    return Target(str(path), kind_of(path), path, run)
-
-
 def _fetched(url: str, note: Callable[[str], None]) -> Path:
     """Fetch what is at a URL, once in a command, and return the path of the copy."""
     if url in _fetched_paths:
         return _fetched_paths[url]
     from jaxprof.base.operating_system import unwound_by_signals
     from jaxprof.remote.mirror import Mirror, forget_old
-    from jaxprof.remote.url import RemotePlace
+    from jaxprof.remote.url import RemoteUrl
 
     forget_old(time.time())
-    place = RemotePlace(url)
+    remote = RemoteUrl(url)
     due = time.monotonic() + _PATIENCE_SECONDS
 
     def progress(done: int, count: int) -> None:
         nonlocal due
         if time.monotonic() >= due and done < count:
             due = time.monotonic() + 5 * _PATIENCE_SECONDS
-            note(f"fetching {place.shown}: {done} of {count} files")
+            note(f"fetching {remote.shown}: {done} of {count} files")
 
     with unwound_by_signals():
-        mirror = Mirror(place)
+        mirror = Mirror(remote)
         if words := mirror.refresh(progress):
             note(f"note: {words}")
     return _fetched_paths.setdefault(url, mirror.path)
@@ -218,7 +215,7 @@ def kind_of(path: Path) -> Kind:
     PROGRAM: what is at a path is looked at. NOTHING if there is nothing."""
     is_folder = path.is_dir()
     if is_folder:
-        from jaxprof.jobs.folder import is_job_folder
+        from jaxprof.session.files import is_job_folder
 
         if is_job_folder(path):
             return Kind.JOB

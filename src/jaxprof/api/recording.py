@@ -69,7 +69,7 @@ from jaxprof.session.log import Library, LogWriter, new_header
 from jaxprof.session.log.reader import is_live
 
 if TYPE_CHECKING:
-    from jaxprof.engine.protocol.recording import RecordingOptions
+    from jaxprof.engine.protocol import RecordingOptions
     from jaxprof.recorder.recorder import Recorder
 
 PROGRAM_RUN = "r1"
@@ -199,7 +199,7 @@ def record(
     (unless `replace`) or cannot be written. In a child of `multiprocessing`, and in a program that `jaxprof script`
     started, nothing is recorded, and `recording.note` says so.
     """
-    from jaxprof.engine.protocol.recording import RecordingOptions
+    from jaxprof.engine.protocol import RecordingOptions
 
     options = RecordingOptions(
         capture_after_seconds=capture_after_seconds,
@@ -227,7 +227,7 @@ def record(
 def record_cell(path: Path | None, title: str = "cell", name_of: Callable[[str], str] = str) -> Recording:
     """Start recording a notebook cell, as `record` does. `title`: the cell's name, `In [4]`. `name_of`: a function from
     the file name of a cell's code to the cell's name."""
-    from jaxprof.engine.protocol.recording import RecordingOptions
+    from jaxprof.engine.protocol import RecordingOptions
 
     cell = Cell(title, name_of)
     return _start_recording(path, "cell", RecordingOptions(), job_process(), replace_existing=False, cell=cell)
@@ -399,8 +399,8 @@ class Recording:
 
     def _add_window_profile(self, window: CaptureWindow, run: str) -> None:
         """Add the profile of a capture window to the session as runs. Delete its folder unless it cannot be read."""
+        from jaxprof.engine.main import open_trace
         from jaxprof.engine.measure.control import RunControl
-        from jaxprof.engine.opening import open_trace
         from jaxprof.engine.protocol.request import OpenTraceRequest
 
         assert self._log is not None
@@ -432,6 +432,6 @@ def _finished(error: BaseException | None) -> RunFinished:
         return RunFinished(status="cancelled", error="interrupted")
     if isinstance(error, SystemExit):
         return RunFinished(status="failed", error=f"exit code {error.code}")
-    from jaxprof.engine.measure.failure import failed
+    from jaxprof.engine.measure.failure import failure_of
 
-    return failed(error)
+    return failure_of(error)

@@ -142,7 +142,7 @@ def profile(
     If `fn` fails, the session has a failed run with the traceback, and nothing is raised. Raises UsageError for an
     object that is not callable, a static argument that `fn` does not have, or a budget that is not above 0.
     """
-    from jaxprof.engine.measure.inprocess import device_of, measure_call, place_call
+    from jaxprof.engine.measure.inprocess import device_of, lay_out_call, measure_call
     from jaxprof.events import RunSpec, SessionClosed
 
     if not callable(fn):
@@ -150,7 +150,7 @@ def profile(
     if budget_seconds <= 0 or (max_seconds is not None and max_seconds <= 0):
         raise UsageError("a time budget must be above 0 seconds", "budget_seconds=2.0 is the default.")
     refuse_to_run("jaxprof.profile")
-    call = place_call(fn, args, kwargs, name=name, static_argnums=static_argnums, static_argnames=static_argnames)
+    call = lay_out_call(fn, args, kwargs, name=name, static_argnums=static_argnums, static_argnames=static_argnames)
     spec = RunSpec(
         workload=call.name,
         variant="jit",

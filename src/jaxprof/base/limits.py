@@ -33,7 +33,7 @@ class Limit:
     @property
     def most(self) -> int:
         """The limit in force. Raises UsageError if the variable cannot be read."""
-        return _given(os.environ.get(VARIABLE, "")).get(self.name, self.default)
+        return _read_limits(os.environ.get(VARIABLE, "")).get(self.name, self.default)
 
     @property
     def highest(self) -> int:
@@ -105,7 +105,7 @@ def size_of(text: str) -> int | None:
 
 
 @cache
-def _given(text: str) -> dict[str, int]:
+def _read_limits(text: str) -> dict[str, int]:
     """Return the limits in the variable's value. Raises UsageError."""
     given: dict[str, int] = {}
     for item in filter(None, (item.strip() for item in text.split(","))):
@@ -166,4 +166,4 @@ def unbound(pid: int) -> None:
 
 def check() -> None:
     """Raises UsageError if the variable cannot be read."""
-    _given(os.environ.get(VARIABLE, ""))
+    _read_limits(os.environ.get(VARIABLE, ""))

@@ -68,7 +68,17 @@ def safe_variables(environment: Mapping[str, str]) -> dict[str, str]:
 def kept_value(name: str, value: str) -> str:
     """Return what may be kept of a variable that the user named: a setting, or flags; else `...`."""
     if name in FLAGS:
-        return _kept_flags(value)
+        # Values that are no settings, above all paths, are hidden, and so are words that are no `--name=value`.
+        kept = []
+        for word in value.split():
+            match = _FLAG.fullmatch(word)
+            if match is None:
+                kept.append(HIDDEN)
+            elif match.group(2) is None:
+                kept.append(word)
+            else:
+                kept.append(f"--{match.group(1)}={kept_value(match.group(1), match.group(2))}")
+        return " ".join(kept)
     if name not in SETTINGS:
         from jaxprof.base.redaction import is_secret_name  # a recorded program waits for each import
 
@@ -84,17 +94,3 @@ def kept_value(name: str, value: str) -> str:
         if holds_token(value):
             return HIDDEN
     return value
-
-
-def _kept_flags(value: str) -> str:
-    """Return the `--name=value` words, with values that are not settings, above all paths, and other words hidden."""
-    kept = []
-    for word in value.split():
-        match = _FLAG.fullmatch(word)
-        if match is None:
-            kept.append(HIDDEN)
-        elif match.group(2) is None:
-            kept.append(word)
-        else:
-            kept.append(f"--{match.group(1)}={kept_value(match.group(1), match.group(2))}")
-    return " ".join(kept)

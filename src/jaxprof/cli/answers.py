@@ -69,48 +69,46 @@ def print_answer(form: str, kind: str, row: Any, lines: Iterable[str], next_comm
         print_lines(lines)
 
 
-def next_of_session(session: Session, place: str | Path) -> list[str]:
+def next_of_session(session: Session, path: str | Path) -> list[str]:
     """Return the commands that say more about a session than its summary does, if they have something to say."""
-    runs, place = session.runs.values(), lasting_name(Path(place))
-    next_commands = [command_line("explain", place)]
+    runs, path = session.runs.values(), lasting_name(Path(path))
+    next_commands = [command_line("explain", path)]
     if any(run.plan.how == "program" for run in runs):
-        next_commands += [command_line("open", place, f"--{view}") for view in ("findings", "compiles")]
+        next_commands += [command_line("open", path, f"--{view}") for view in ("findings", "compiles")]
     if any(run.measured for run in runs):
-        next_commands.append(command_line("open", place, "--kernels"))
+        next_commands.append(command_line("open", path, "--kernels"))
     elif any("hlo" in run.texts for run in runs):
-        next_commands.append(command_line("hlo", place, "--kernels"))
+        next_commands.append(command_line("hlo", path, "--kernels"))
     if any("hlo" in run.texts for run in runs):
-        next_commands.append(command_line("hlo", place, "--findings"))
+        next_commands.append(command_line("hlo", path, "--findings"))
     if any(check.verdict != "good" for run in runs for trust in run.trust.values() for check in trust.rows):
-        next_commands.append(command_line("open", place, "--trust"))
+        next_commands.append(command_line("open", path, "--trust"))
     if any(run.compile_passes is not None for run in runs):
-        next_commands.append(command_line("open", place, "--compile"))
-    return next_commands if rows_wanted(1) is None else [*next_commands, command_line("open", place, "--full")]
+        next_commands.append(command_line("open", path, "--compile"))
+    return next_commands if rows_wanted(1) is None else [*next_commands, command_line("open", path, "--full")]
 
 
-def print_session(session: Session, place: str | Path | None) -> None:
-    """Print the whole session as an answer in JSON. `place`: where it is; None if it could not be kept."""
+def print_session(session: Session, path: str | Path | None) -> None:
+    """Print the whole session as an answer in JSON. `path`: where it is; None if it could not be kept."""
     from jaxprof.facts.session_tree import to_dict
 
     data = to_dict(session)
-    data["session"]["path"] = None if place is None else url_of(Path(place)) or str(Path(place).absolute())
-    print_json("session", data, [] if place is None else next_of_session(session, place))
+    data["session"]["path"] = None if path is None else url_of(Path(path)) or str(Path(path).absolute())
+    print_json("session", data, [] if path is None else next_of_session(session, path))
 
 
-def print_conclusion(session: Session, place: Path | None, write: Callable[[str], None], *, indent: int = 0) -> None:
-    """Print the conclusion of a session in the three lines of `report.conclusion`. `place`: where the session is; None
+def print_conclusion(session: Session, path: Path | None, write: Callable[[str], None], *, indent: int = 0) -> None:
+    """Print the conclusion of a session in the three lines of `report.conclusion`. `path`: where the session is; None
     if it could not be kept. `indent`: columns that `write` puts before each line."""
     from jaxprof.report.conclusion import closing_lines
     from jaxprof.report.renderers import WIDTH
 
-    for line in closing_lines(session, place, WIDTH - indent):
+    for line in closing_lines(session, path, WIDTH - indent):
         write(line)
 
 
 @frozen
 class Outcome:
-    """What became of a plan."""
-
     session: Session
     path: Path | None
     """Where the session is; None if it could not be kept."""
@@ -166,7 +164,6 @@ def side_options(words: Mapping[str, Any], folder: Path, **more: Any) -> SideOpt
 
 
 def measure_group(planned: Sequence[PlannedRun], interpreter: Interpreter, words: Mapping[str, Any]) -> Outcome:
-    """Measure the planned sides of a comparison, and keep the session."""
     from jaxprof.runner.new_session import new_writer
 
     comparison = planned[0].comparison

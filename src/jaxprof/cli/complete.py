@@ -45,7 +45,6 @@ def complete_target_device(incomplete: str) -> list[CompletionItem]:
 
 
 def complete_session(incomplete: str) -> list[CompletionItem]:
-    """Complete kept sessions and files."""
     from jaxprof.session.files import EXTENSION
     from jaxprof.session.log import Library
 
@@ -55,7 +54,6 @@ def complete_session(incomplete: str) -> list[CompletionItem]:
 
 
 def _offered(incomplete: str, words: Iterable[str]) -> list[CompletionItem]:
-    """Return the words that begin with `incomplete` and are inert."""
     return [CompletionItem(word) for word in words if word.startswith(incomplete) and _INERT.fullmatch(word)]
 
 

@@ -34,9 +34,9 @@ from jaxprof.cli.output import (
     StdoutLost,
     note,
     notes,
-    own_the_streams,
     print_json_error,
     silence_stdout,
+    take_streams,
     terminal_problem,
     writing_stdout,
 )
@@ -182,7 +182,7 @@ def cli(ctx: click.Context, python: Path | None) -> int | None:
 
 def main(arguments: list[str] | None = None, started: Started | None = None) -> NoReturn:
     """Run the command line, or follow the program that was `started` early, and exit with its code."""
-    own_the_streams()
+    take_streams()
     try:
         code = _run(arguments, started)
         with writing_stdout():  # what click itself has printed

@@ -11,22 +11,22 @@ from jaxprof.analysis.kernels.hlo_program import CompileOptions, HloProgram, pro
 from jaxprof.analysis.opener import HOW_TO_COMPILE, open_hlo
 from jaxprof.analysis.target import Kind, Target
 from jaxprof.base.errors import UsageError
-from jaxprof.base.operating_system import refuse_own_code
 from jaxprof.base.units import counted
 from jaxprof.cli.options import refuse, refuse_without
 from jaxprof.cli.output import note
-from jaxprof.cli.recorded import recorded
 
 if TYPE_CHECKING:
     from jaxprof.session import Run, Session
 
 
-def placed(options: CompileOptions, *targets: Target) -> CompileOptions:
+def with_local_device(options: CompileOptions, *targets: Target) -> CompileOptions:
     """Return the options with the device of this machine that those of `targets` are compiled for (or measured on)
     which are no programs yet. Raises UsageError for a device that JAX does not use, and for a function of the user's
     that may not run here."""
     for target in targets:
         if target.is_own:
+            from jaxprof.base.operating_system import refuse_own_code
+
             refuse_own_code(target.word)  # the engine refuses it, too; this is before an interpreter starts
     if options.for_devices:
         refuse(("device",), "is a device of this machine, and --for compiles for others", "Give one of them.")
@@ -56,9 +56,9 @@ def find_modules(
     """
     if target.is_code:
         refuse_without("for_devices", ("axes", "shard", "autotune_results"))
-        from jaxprof.runner.compiling import compiled_now
+        from jaxprof.runner.compiling import compile_now
 
-        return compiled_now(target, options, variables, note)
+        return compile_now(target, options, variables, note)
     path = target.file
     if alone:
         refuse(
@@ -71,7 +71,9 @@ def find_modules(
         raise UsageError(f"{path} is not a session", "--run chooses a run of a session, --module N a module of a dump.")
 
     def session_of_profile(profile: Path) -> Session:
-        with recorded(target) as found:
+        from jaxprof.cli.recorded import open_recorded  # only a profile has to be read as a session
+
+        with open_recorded(target) as found:
             return found.session
 
     found, session = open_hlo(path, session_of_profile)

@@ -22,8 +22,6 @@ from jaxprof.cli.output import Command, combine_options
 
 
 def completed_by(name: str) -> Callable[[click.Context, click.Parameter, str], Any]:
-    """Return the function `complete_NAME` of `cli.complete`, which is imported when a shell asks."""
-
     def complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> Any:
         from jaxprof.cli import complete as completions
 
@@ -46,7 +44,6 @@ class ListingGroup(click.Group):
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options of the listing, then the commands."""
         next(iter(self.commands.values())).format_options(ctx, formatter)
         self.format_commands(ctx, formatter)
 

@@ -116,7 +116,7 @@ def _write(text: str, *, nl: bool = True) -> None:
         click.echo(safe_text(text), nl=nl)
 
 
-def own_the_streams() -> None:
+def take_streams() -> None:
     """Prepare stdin, stdout and stderr for a command. One that was closed becomes the null device, so that no file that
     is opened later takes its descriptor, and with it what children print. What a stream cannot encode is written as an
     escape."""
@@ -207,7 +207,6 @@ def print_text(text: str) -> None:
 
 
 def print_report(lines: Iterable[str], form: str) -> None:
-    """Print a report in lines of text; with the form `markdown` as a block of code."""
     from jaxprof.report.renderers import markdown
 
     text = "\n".join(lines)
@@ -268,13 +267,12 @@ def print_pieces(pieces: Iterable[str]) -> None:
 
 
 def refuse_existing(out: Path) -> None:
-    """Raises StorageError if `out` exists."""
     if out.exists():
         raise StorageError(f"{out} already exists", "Give another name, or --force to replace it.")
 
 
 @contextlib.contextmanager
-def written_whole(out: Path, *, force: bool) -> Iterator[Path]:
+def write_whole(out: Path, *, force: bool) -> Iterator[Path]:
     """Yield a file to write, which takes the place of `out` at the end. Raises StorageError if `out` exists, unless
     `force`, and if it cannot be written."""
     from jaxprof.base.files import taking_place
@@ -282,14 +280,13 @@ def written_whole(out: Path, *, force: bool) -> Iterator[Path]:
     if not force:
         refuse_existing(out)
     try:
-        with taking_place(out) as place:
-            yield place
+        with taking_place(out) as file:
+            yield file
     except OSError as error:
         raise StorageError(f"{out} cannot be written: {system_words(error)}", "Name another place.") from error
 
 
 def terminal_problem() -> str:
-    """Return why the app cannot open here; empty if it can."""
     for name, stream in (("stdin", sys.stdin), ("stdout", sys.stdout)):
         if stream is None or not stream.isatty():
             return f"the app needs a terminal, but {name} is not one"
@@ -317,7 +314,7 @@ def confirmed(question: str, *, yes: bool, refusal: JaxprofError | None = None) 
     return yes or click.confirm(safe(question), err=True)
 
 
-def asks(source: str, *, yes: bool) -> Ask:
+def start_question(source: str, *, yes: bool) -> Ask:
     """Return the function that shows what the session file `source` would start, and asks before it starts; with `yes`,
     it only shows."""
     from jaxprof.runner.rerun import NotAskedFor

@@ -24,7 +24,7 @@ from jaxprof.cli.answers import explained_job, print_conclusion, print_job, prin
 from jaxprof.cli.options import words_given
 from jaxprof.cli.output import ExitCode
 from jaxprof.runner.new_session import new_writer, report_location
-from jaxprof.runner.passing_signals import passing_signals
+from jaxprof.runner.program_signals import passing_signals
 from jaxprof.session.files import EXTENSION, JOB_EXTENSION, job_folder_for, lasting_name, process_number, session_path
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def run_plain(
         if rollup is not None:
             rollup.close()
     if member is None or scheduler.storage_failure is not None:
-        _print_summary(scheduler, run)
+        print_summary(scheduler, run)
     elif scheduler.file_change:
         note(scheduler.file_change)
     if form == "json":
@@ -111,7 +111,7 @@ def run_plain(
     return code or int(scheduler.has_lost_events and member is None) if code is not None else ExitCode.FAILED
 
 
-def _print_summary(scheduler: ProgramScheduler, run: str) -> None:
+def print_summary(scheduler: ProgramScheduler, run: str) -> None:
     from jaxprof.report.program import summary_lines
 
     for line in summary_lines(scheduler.session, run, SUMMARY_WIDTH):
@@ -121,7 +121,6 @@ def _print_summary(scheduler: ProgramScheduler, run: str) -> None:
 
 
 def run_started(started: Started) -> int:
-    """Record a program that `early_start` has started, as `run_plain` does."""
     from jaxprof.runner.interpreter import find_interpreter
     from jaxprof.runner.program import ProgramCommand
 
@@ -132,7 +131,6 @@ def run_started(started: Started) -> int:
 
 
 def note(text: str) -> None:
-    """Print a line of our own on stderr."""
     from jaxprof.base.text import shorten
 
     output.note(f"{_NAME}{shorten(text, 2000)}")

@@ -14,7 +14,7 @@ from jaxprof.analysis.target import Kind, Target
 from jaxprof.base.errors import FileRefusedError, not_found
 from jaxprof.base.files import with_home
 from jaxprof.cli.options import profile_part, refuse
-from jaxprof.cli.output import note, written_whole
+from jaxprof.cli.output import note, write_whole
 
 if TYPE_CHECKING:
     from jaxprof.session import Session
@@ -72,14 +72,14 @@ def import_to(path: Path, target: Path, views: tuple[str, ...] = (), *, replace:
     private_folder(target.parent)
     progress = Progress(sys.stderr)
     try:
-        with unwound_by_signals(), written_whole(target, force=replace) as partial:
+        with unwound_by_signals(), write_whole(target, force=replace) as partial:
             return session_of_profile(path, partial, progress.take, planned=planned)
     finally:
         progress.end()
 
 
 @contextmanager
-def recorded(target: Target, views: tuple[str, ...] = ()) -> Iterator[Recorded]:
+def open_recorded(target: Target, views: tuple[str, ...] = ()) -> Iterator[Recorded]:
     """Yield the session at the target; a profile is read as one into a temporary file, with what these `views` need.
     Raises JaxprofError, also if options of a profile were given for something else."""
     path, word, run = target.path, target.word, target.run or None
@@ -109,7 +109,7 @@ def recorded(target: Target, views: tuple[str, ...] = ()) -> Iterator[Recorded]:
     name, newer = lasting_name(path), target.newer_job
     by_script = path != with_home(word) and word not in path.name and word != "last"
     if by_script or newer is not None or (word == "last" and sys.stderr.isatty()):
-        from jaxprof.session.log.entry import read_entry
+        from jaxprof.session.log.library import read_entry
 
         job = f"; the job {newer.name} is newer, and one session is needed" if newer is not None else ""
         note(f"{word}: {name}, of {', '.join(read_entry(path).workloads) or 'no run'}{job}")

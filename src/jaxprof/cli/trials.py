@@ -12,7 +12,7 @@ from jaxprof.analysis.target import Target
 from jaxprof.base.errors import UsageError
 from jaxprof.cli.answers import side_options
 from jaxprof.cli.options import refuse
-from jaxprof.cli.output import asks, note
+from jaxprof.cli.output import note, start_question
 from jaxprof.findings.derive import explanation
 from jaxprof.findings.trials import changeable_runs
 from jaxprof.runner.interpreter import find_interpreter
@@ -67,7 +67,7 @@ def recorded_run(target: Target, words: Mapping[str, Any]) -> tuple[PlannedRun, 
         )
     run = runs[0]
     *_, planned = plan_again(session, run.id)
-    asks(target.word, yes=words["yes"])(recorded_starts(session, run))
+    start_question(target.word, yes=words["yes"])(recorded_starts(session, run))
     interpreter = find_interpreter(Path(words["python"]) if words["python"] else None)
     spec = replace(planned.spec, device=words["device"] or planned.spec.device)
     # A program and its captures include the call; another run that was measured is another function.

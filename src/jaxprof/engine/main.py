@@ -19,11 +19,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from jaxprof.base.errors import DoesNotFitError
 from jaxprof.base.files import write_all
-from jaxprof.engine.measure.control import RunControl
+from jaxprof.engine.measure.control import Reporter, RunControl
+from jaxprof.engine.measure.failure import conclude, failure_of
 from jaxprof.engine.protocol.request import (
     CancelRequest,
     CompileRequest,
@@ -100,7 +103,6 @@ class MainThread:
         return result
 
     def stop(self) -> None:
-        """Make `serve` return."""
         self._work.put(None)
 
     def serve(self) -> None:
@@ -140,7 +142,12 @@ class Engine:
                         EngineAnswer(error=str(request), hint="The client and the engine have different versions.")
                     )
                 else:
-                    self._reply(partial(_ANSWERS[type(request)], request))
+                    try:
+                        answer = EngineAnswer(data=self.main_thread(partial(_ANSWERS[type(request)], request)))
+                    except BaseException as error:  # noqa: BLE001 - whatever the user's module raises is the answer
+                        failure = failure_of(error)
+                        answer = EngineAnswer(error=failure.error, hint=failure.advice)
+                    self._pipe.answer(answer)
                 self._working_on = ""
         finally:
             self.main_thread.stop()
@@ -160,21 +167,8 @@ class Engine:
 
             compile_request(request, emit, self._control)
         else:
-            from jaxprof.engine.opening import open_trace
-
             open_trace(request, emit, self._control)
         self._control = RunControl()
-
-    def _reply(self, work: Callable[[], object]) -> None:
-        """Send the result of `work`, or the error that it raised, because it imports user code."""
-        from jaxprof.engine.measure.failure import failed
-
-        try:
-            answer = EngineAnswer(data=self.main_thread(work))
-        except BaseException as error:  # noqa: BLE001 - whatever the user's module raises is the answer
-            failure = failed(error)
-            answer = EngineAnswer(error=failure.error, hint=failure.advice)
-        self._pipe.answer(answer)
 
     def _read_orders(self) -> None:
         """Read requests until the client closes the pipe, which is the order to end."""
@@ -200,10 +194,31 @@ class Engine:
         self._requests.put(None)
 
     def _send_heartbeats(self) -> None:
-        """Send a heartbeat each second, as long as the process lives."""
         while True:
             time.sleep(HEARTBEAT_SECONDS)
             self._pipe.send(Heartbeat(run="" if self._control.waits_for_turn else self._working_on))
+
+
+def open_trace(request: OpenTraceRequest, emit: Callable[[Event], None], control: RunControl) -> None:
+    """Emit the runs of the profile and `RunFinished`. Raises nothing."""
+    from jaxprof.trace.imported import import_profile
+
+    def work() -> None:
+        try:
+            import_profile(
+                Path(request.path),
+                request.run,
+                emit,
+                control.check,
+                profile_run=request.profile_run,
+                host=request.host,
+                views=request.views,
+            )
+        except MemoryError:
+            what = f"{request.path} does not fit into this machine's memory"
+            raise DoesNotFitError(what, "Record fewer steps.") from None
+
+    conclude(Reporter(emit, control), work)
 
 
 def _describe(request: DescribeRequest) -> object:
@@ -244,7 +259,6 @@ _ANSWERS: dict[type[Any], Callable[[Any], object]] = {
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run the process, from its arguments to its end."""
     parser = argparse.ArgumentParser(prog="jaxprof-engine")
     parser.add_argument("--events-fd", type=int, required=True)
     parser.add_argument("--control-fd", type=int, required=True)

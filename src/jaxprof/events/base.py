@@ -156,7 +156,7 @@ class WarningRaised(Event):
 
     code: str
     message: str = ""
-    """Empty from an engine or a recorder: of code and `values`, `session.warning_text` makes the sentence."""
+    """Empty from an engine or a recorder: of code and `values`, `session.fold` makes the sentence."""
     advice: str = ""
     values: dict[str, str | int | float] = field(default_factory=dict)
 

@@ -6,7 +6,8 @@ and it finishes. The events of this module are those that only a program has.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 from jaxprof.base.values import field, frozen
 from jaxprof.events.base import NOWHERE, Event, SourceLocation
@@ -523,3 +524,33 @@ class ProgramEnded(Event):
     """The user's line that raised the exception, or that called the code that did."""
     error_seconds: float | None = None
     """Monotonic time at which the exception was raised, approximately; None without one."""
+
+
+KEEPS = 0.7
+"""Share of the outer loop's seconds, and of its work with JAX, that an inner loop must hold to be chosen instead."""
+
+_Key = TypeVar("_Key")
+
+
+def hot_loop(seen: Iterable[tuple[tuple[_Key, ...], float, bool]]) -> _Key | None:
+    """Return the program's hot loop, the same in the recorder, which times it, and in the readers of its recording:
+    the innermost loop that holds most of the loop time and most of the work with JAX. So it is no loop inside a data
+    loader, which does not call JAX, and not the loop over epochs around the loop over batches. None if JAX works in no
+    loop.
+
+    Each sample is (loops around a line, innermost first; seconds; whether JAX worked).
+    """
+    seconds: dict[_Key, float] = {}
+    work: dict[_Key, float] = {}
+    depth: dict[_Key, int] = {}
+    for around, took, works in seen:
+        for index, key in enumerate(around):
+            seconds[key] = seconds.get(key, 0.0) + took
+            depth[key] = max(depth.get(key, 0), index)
+            if works:
+                work[key] = work.get(key, 0.0) + took
+    if not work:
+        return None
+    root = max(work, key=lambda key: (seconds[key], depth[key]))
+    inside = [key for key in work if work[key] >= KEEPS * work[root] and seconds[key] >= KEEPS * seconds[root]]
+    return min(inside, key=lambda key: (depth[key], seconds[key]))

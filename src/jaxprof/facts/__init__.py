@@ -127,7 +127,6 @@ class Fact(Generic[Row]):
 
 
 Facts: TypeAlias = tuple[Fact[Row], ...]
-"""Facts of one sort of row."""
 
 
 def _recorded(record: Callable[[Any], dict[str, Any]], rows: Iterable[Any] | None) -> Any:
@@ -256,8 +255,6 @@ class Relation:
 
 @frozen
 class RunItem:
-    """One of several items of a run, such as a step."""
-
     run: Run
     item: Any
 
@@ -267,13 +264,10 @@ class RunItems:
     """What a run may have several of, such as steps: a view of it, and a table of SQL."""
 
     facts: Facts[Any]
-    """Facts of an item."""
     of: Callable[[Session, Run], Iterable[Any] | None]
     """Derives the items of a run; None if it does not have the view."""
 
     def relation(self, name: str, meaning: str) -> Relation:
-        """Return the table with the items of all runs."""
-
         def rows(file: SessionFile) -> Iterator[RunItem]:
             for run in file.session.runs.values():
                 yield from (RunItem(run, item) for item in self.of(file.session, run) or ())
@@ -342,13 +336,10 @@ HEADER: Facts[Any] = (
     Fact("created", MOMENT, "When it was begun, in UTC", "header.created"),
     Fact("host", TEXT, "Name of the machine", "header.host"),
 )
-"""Facts of whatever has the header of a session."""
 FROM_FILE: Fact[Any] = Fact(
     "from_file",
     TRUTH,
     "Whether all this is what a file says that this machine did not record itself",
     "session.from_file",
 )
-"""Fact of whatever has a session."""
 RUN: Fact[Any] = Fact("run", TEXT, "Id of the run, unique within its session: r2", "run.id")
-"""Fact of rows that belong to a run."""

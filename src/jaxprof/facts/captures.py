@@ -34,10 +34,6 @@ STEPS: Facts[StepTimes] = (
 )  # fmt: skip
 
 
-def _quartiles_text(quartiles: tuple[float, float] | None) -> str:
-    return UNKNOWN if quartiles is None else f"{seconds(quartiles[0])} - {seconds(quartiles[1])}"
-
-
 def _steps_text(device: DeviceSteps) -> str:
     compared = f" ({device.complete} compared)" if device.complete < device.count else ""
     return integer(device.count) + compared
@@ -59,7 +55,12 @@ DEVICE_STEPS: Facts[DeviceSteps] = (
     Fact("minimum_seconds", SECONDS, "Shortest step", title="least"),
     Fact("maximum_seconds", SECONDS, "Longest step", title="most"),
     Fact(
-        "quartiles_seconds", NUMBERS, "First and third quartile", title="middle half", show=_quartiles_text, right=False
+        "quartiles_seconds",
+        NUMBERS,
+        "First and third quartile",
+        title="middle half",
+        show=lambda quartiles: UNKNOWN if quartiles is None else f"{seconds(quartiles[0])} - {seconds(quartiles[1])}",
+        right=False,
     ),
     Fact("span_seconds", SECONDS, "From the first event to the last"),
     Fact("busy_seconds", SECONDS, "How long the device was busy in it", title="busy"),
@@ -78,13 +79,10 @@ COPIES: Facts[CopyTimes] = (
     Fact("bytes_per_second", BYTE_RATE, "Bytes over the time",
          lambda row: row.bytes / row.total_seconds if row.bytes and row.total_seconds else None),
 )  # fmt: skip
-"""Facts of the copies of a capture."""
 
 
 @frozen
 class CaptureCheck:
-    """A check of a capture, with the kind of the capture."""
-
     kind: str
     check: TrustCheck
 
@@ -109,8 +107,6 @@ TRUST: Facts[CaptureCheck] = (
 
 @frozen
 class PassRow:
-    """A node in the tree of a compile."""
-
     node: PassTimes
     path: str
     """Names of the nodes from the root to this one."""
@@ -144,17 +140,15 @@ PASSES: Facts[PassRow] = (
     Fact("share", SHARE, "Share of the whole compilation, in 0..1", title="share"),
     column("phase or pass", lambda row: "  " * row.depth + row.node.name, gives_way=True),
 )  # fmt: skip
-"""Facts of the phases and passes of a compile."""
 
 
 def _longest_passes(_: Session, run: Run) -> list[PassRow] | None:
-    """Return the nodes of the tree, the longest self time first."""
     if run.compile_passes is None:
         return None
     return sorted(pass_rows(run.compile_passes.tree), key=lambda row: row.node.self_seconds, reverse=True)
 
 
-def _device_steps(_: Session, run: Run) -> Iterable[DeviceSteps]:
+def device_steps_of(run: Run) -> Iterable[DeviceSteps]:
     from jaxprof.analysis.timeline.profile import device_steps
 
     return device_steps(run.steps)
@@ -202,7 +196,6 @@ VIEWS = {
     "compile": RunItems(PASSES, _longest_passes),
     "trust": RunItems(TRUST, lambda _, run: trust_rows(run)),
 }
-"""Views of captures that can be printed alone."""
 RELATIONS = (
     Relation(
         "intervals",
@@ -227,8 +220,9 @@ RELATIONS = (
     VIEWS["compile"].relation(
         "passes", "The phases and passes of each compilation that was captured, the longest self time first"
     ),
-    RunItems(DEVICE_STEPS, _device_steps).relation("device_steps", "The steps of each device in a capture as a whole"),
+    RunItems(DEVICE_STEPS, lambda _, run: device_steps_of(run)).relation(
+        "device_steps", "The steps of each device in a capture as a whole"
+    ),
     RunItems(COPIES, _copies).relation("copies", "The copies of each capture by direction and device"),
     VIEWS["trust"].relation("trust", "Whether the captures can be trusted, check by check"),
 )
-"""Tables of SQL."""

@@ -11,17 +11,6 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
-from jaxprof.analysis.compare.difference import Difference, FigureDifference
-from jaxprof.analysis.compare.kernel_difference import KernelChange, KernelDifference, KernelDifferences
-from jaxprof.analysis.compare.session_difference import (
-    CollectiveDifference,
-    ModuleDifference,
-    PhaseDifference,
-    ProgramDifference,
-    RunDifference,
-    SessionDifference,
-    module_difference,
-)
 from jaxprof.analysis.runs.ab import AbResult, ab_results
 from jaxprof.base.grouping import Pair
 from jaxprof.base.units import UNKNOWN, bytes_, growth, integer, scaled, seconds
@@ -48,14 +37,26 @@ from jaxprof.facts.units import (
     TRUTH,
     Unit,
 )
+from jaxprof.findings.compare import Difference, FigureDifference
+from jaxprof.findings.compare.kernel_difference import KernelChange, KernelDifference, KernelDifferences
+from jaxprof.findings.compare.session_difference import (
+    CollectiveDifference,
+    ModuleDifference,
+    PhaseDifference,
+    ProgramDifference,
+    RunDifference,
+    SessionDifference,
+    ab_difference,
+    module_difference,
+)
 from jaxprof.session import Run, Session
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.functions import FunctionCompiles
     from jaxprof.events.finding import Finding
-    from jaxprof.hlo.compare.text_difference import ComputationLines
     from jaxprof.hlo.kernels.liveness import LiveValue
     from jaxprof.hlo.text.model import Module
+    from jaxprof.hlo.text_difference import ComputationLines
 
 _LAYOUT = re.compile(r"(?<=\])\{[^{}]*\}")
 _FINDINGS_NAMED = 4
@@ -110,7 +111,6 @@ SUMS: Facts[Any] = (
     Fact("compiling_seconds", SECONDS, "Time of all stages of all compilations", title="compile time"),
     Fact("arrays_peak_bytes", BYTES, "The most bytes that live arrays held at once", title="most live arrays"),
 )
-"""Figures of a recorded program as a whole."""
 _UNITS = {fact.key: fact.unit for fact in (*SUMS, *EXACT, *TIMES)}
 
 
@@ -205,10 +205,6 @@ def _changes(row: KernelDifference) -> str:
     return "; ".join([*parts, *map(change_text, row.changes)])
 
 
-def _source_lines(row: KernelDifference) -> str | None:
-    return places_text(row.kernel.sources) if row.kernel is not None and row.kernel.sources else None
-
-
 KERNELS_COMPARED: Facts[KernelDifference] = (
     STATUS,
     Fact("before_name", TEXT, "Its name on the first side"),
@@ -219,7 +215,8 @@ KERNELS_COMPARED: Facts[KernelDifference] = (
     *_sides("seconds", SECONDS, "Time in one call"),
     Fact("part_seconds", SECONDS, "What it adds to the difference", title="difference", show=seconds_difference),
     Fact("speed", TEXT, "faster or slower, where its times say so", title=""),
-    column("line", _source_lines, widest=24),
+    column("line", lambda row: places_text(row.kernel.sources) if row.kernel and row.kernel.sources else None,
+           widest=24),
     Fact("file", TEXT, "File of the source line that it comes from", "kernel.source.file"),
     Fact("line", INDEX, "Line of the source that it comes from", "kernel.source.line"),
     column("what changed", _changes, gives_way=True),
@@ -289,8 +286,7 @@ PROGRAM_FINDINGS_COMPARED: Facts[Pair[Finding]] = (
 
 
 def answer(pair: RunDifference) -> str:
-    """Return the exact facts in one line, `kernels: 1 new, 2 changed, 30 the same; FLOPs +12 %`; for programs also the
-    findings that only one side has."""
+    """Return the exact facts in one line, `kernels: 1 new, 2 changed, 30 the same; FLOPs +12 %`."""
     parts: list[str] = []
     if pair.program is not None:
         counts = _counts(row.status for row in pair.program.functions)
@@ -390,8 +386,7 @@ DIFFERENCE: Facts[SessionDifference] = (
 
 
 def compared_environment(difference: SessionDifference) -> tuple[list[Difference[str]], bool]:
-    """Return what of the environments can be compared, and whether one side reports no JAX. Such a side (NumPy) has no
-    settings of it that could differ from those of the other."""
+    """Return what of the environments can be compared, and whether one side reports no JAX, so has no such settings."""
     versions = next((row for row in difference.environment if row.code == "jax"), None)
     one_sided = versions is not None and None in (versions.before, versions.after)
     known = [row for row in difference.environment if not one_sided or None not in (row.before, row.after)]
@@ -424,8 +419,8 @@ _MEASURED_SIDE: Facts[SideRow] = (
 )  # fmt: skip
 AB: Facts[AbResult] = (
     *PLAN,
-    Fact("versus", ROWS, "Each side beside A", lambda result: list(map(result.difference, result.versus)),
-         inside=_VERSUS),
+    Fact("versus", ROWS, "Each side beside A",
+         lambda result: [ab_difference(result, versus) for versus in result.versus], inside=_VERSUS),
     Fact("sides", ROWS, "What was compared", side_rows, inside=_MEASURED_SIDE),
 )  # fmt: skip
 ab_json = recorder(AB)
@@ -480,7 +475,7 @@ HLO_DIFFERENCE: Facts[Any] = (
 
 def difference_row(before: Module, after: Module) -> dict[str, Any]:
     """Return what the facts of a difference read, by attribute."""
-    from jaxprof.hlo.compare.text_difference import text_difference
+    from jaxprof.hlo.text_difference import text_difference
 
     text, exact = text_difference(before, after), module_difference(before, after)
     return {"before": before, "after": after, "text": text, "exact": exact}

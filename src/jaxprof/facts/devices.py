@@ -23,8 +23,6 @@ Severity = Literal["error", "warning", "note"]
 
 @frozen
 class ListedDevice:
-    """A device with its current reading."""
-
     device: Device
     reading: DeviceReading | None
     titled: bool = False
@@ -197,4 +195,3 @@ TARGETS: Facts[Chip] = (
     Fact("vendor", TEXT, "Whose compiler it needs", title="needs",
          show=lambda vendor: f"jaxprof devices target install {vendor}", right=False),
 )  # fmt: skip
-"""The facts of a device to compile for."""

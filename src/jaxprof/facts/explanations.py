@@ -108,4 +108,3 @@ ENTRY: Facts[CatalogueEntry] = (
     Fact("fix", TEXT, "What to do about it"),
     Fact("page", TEXT, "The page of the documents"),
 )
-"""An entry of the catalogue."""

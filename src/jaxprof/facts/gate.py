@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from jaxprof.analysis.compare.gate import GateBase, GateLimit, GateResult, GateRow
 from jaxprof.base.errors import UsageError, unknown_name
 from jaxprof.base.units import UNKNOWN, percent
 from jaxprof.facts import Fact, Facts, column, pick, within
 from jaxprof.facts.comparisons import EXACT, FIGURES, TIMES, figure_text, growth_text, signed
 from jaxprof.facts.sides import VERSUS, basis_lines, results_text
 from jaxprof.facts.units import COUNT, LIST, NUMBER, OBJECT, ROWS, TEXT, TRUTH
+from jaxprof.findings.compare.gate import GateBase, GateLimit, GateResult, GateRow
 from jaxprof.stats.comparison import more_launches
 
 _LIMIT = re.compile(r"\s*(?P<fact>[a-z_]+)\s*(?::\s*(?P<growth>\d+(?:\.\d+)?)\s*%\s*)?")
@@ -59,9 +59,9 @@ def _growth(row: GateRow) -> str:
     return f"{grown} ({' to '.join(bounds)})" if bounds else grown
 
 
-def _bound(place: int) -> Callable[[GateRow], float | None]:
+def _bound(end: int) -> Callable[[GateRow], float | None]:
     """Return a function that reads the lower (0) or the upper (1) end of the interval of a time's growth."""
-    return lambda row: row.times.growth_interval[place] if row.times and row.times.growth_interval else None
+    return lambda row: row.times.growth_interval[end] if row.times and row.times.growth_interval else None
 
 
 def reason_text(row: GateRow) -> str | None:

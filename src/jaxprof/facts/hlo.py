@@ -66,8 +66,6 @@ _DEVICE: Facts[HloProgram] = (
 
 @frozen
 class CollectiveRow:
-    """A collective with its exchange over the links."""
-
     collective: Collective
     exchange: Exchange
 
@@ -152,4 +150,3 @@ STAGE: Facts[Any] = (
     Fact("stage", TEXT, "Which of its texts"),
     Fact("lines", LIST, "Lines of the text"),
 )
-"""The facts of one of the texts of a program."""

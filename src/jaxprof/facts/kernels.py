@@ -28,7 +28,7 @@ from jaxprof.facts.units import (
 )
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.kernels.measured_kernel import MeasuredKernel
+    from jaxprof.analysis.kernels import MeasuredKernel
     from jaxprof.analysis.kernels.ranking import Ranked
     from jaxprof.hlo.kernels.kernels import Kernel
     from jaxprof.hlo.kernels.origin import HloSourceLocation
@@ -38,16 +38,11 @@ LEAST_SHARE = 0.0001
 """Smallest share that is shown as a figure; a smaller one is shown as less than this."""
 
 
-def _share_text(share: float | None) -> str:
-    return percent(share) if share is None or share >= LEAST_SHARE else f"< {percent(LEAST_SHARE, 1)}"
-
-
 def places_text(places: Sequence[HloSourceLocation]) -> str:
-    """Return all source lines in short, `model.py:88,90 layers.py:7`, files in the order of their first line; a dash
-    for none."""
+    """Return all source lines in short, `model.py:88,90 layers.py:7`; a dash for none."""
     if len(places) == 1:  # as most kernels of a large module have
         return places[0].short
-    lines = grouped((place.file, place.line) for place in places)
+    lines = grouped((source.file, source.line) for source in places)
     words = (f"{file.rpartition('/')[2]}:{','.join(map(str, numbers))}" for file, numbers in lines.items())
     return " ".join(words) or UNKNOWN
 
@@ -98,7 +93,7 @@ _SHARE: Fact[Any] = Fact(
     "Share of all kernels, in 0..1: of the self time in a capture, of a whole profile or capture window; in a listing "
     "of HLO of the least time, else of the bytes",
     title="share",
-    show=_share_text,
+    show=lambda share: percent(share) if share is None or share >= LEAST_SHARE else f"< {percent(LEAST_SHARE, 1)}",
 )
 MEASURED: Facts[MeasuredKernel] = (
     Fact("module", TEXT, "Name of the module in the capture"),
@@ -152,8 +147,7 @@ KERNELS: Facts[KernelRow] = (
 
 
 def kernel_rows(session: Session, run: Run) -> Iterator[KernelRow]:
-    """Yield the kernels of the HLO in the order of execution, each with what was measured of it, the loops, branches
-    and calls that were measured, then the kernels that only the capture has."""
+    """Yield the kernels of the HLO with what was measured of each, then those that only the capture has."""
     from jaxprof.analysis.kernels.measured import measured
 
     measured_run = measured(session, run.id)
@@ -180,7 +174,6 @@ def measured_rows(session: Session, run: Run) -> list[KernelRow] | None:
 
 
 def _hlo_kernels(session: Session, run: Run) -> Iterable[Ranked]:
-    """Return the kernels of the run's HLO on its device; none without readable HLO."""
     if "hlo" not in run.texts:
         return ()
     from jaxprof.analysis.kernels.measured import kernels_of

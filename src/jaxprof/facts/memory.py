@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _LIVE_IN_JSON = 512
 
 
-def place(value: LiveValue | SchedulePoint) -> str | None:
+def source_line(value: LiveValue | SchedulePoint) -> str | None:
     """Return the source line of a value, `model.py:12`; None if unknown."""
     return f"{PurePath(value.file).name}:{value.line}" if value.file else None
 
@@ -35,16 +35,14 @@ _VALUE: Facts[Any] = (
     Fact("instruction", TEXT, "The HLO instruction that makes it", title="instruction", widest=40),
     Fact("shape", TEXT, "Its type and shape", title="shape", widest=40),
     *_SOURCE,
-    column("source", place, widest=40),
+    column("source", source_line, widest=40),
 )
 ALIVE: Facts[LiveValue] = _VALUE
-"""Facts of a value that is alive at a point of the schedule."""
 BUFFERS: Facts[LiveValue] = (
     *_VALUE,
     Fact("at_peak", TRUTH, "Whether it is alive at the peak", title="at peak"),
     Fact("shared_with", COUNT, "Other values that use the same memory at other times"),
 )
-"""Facts of a buffer."""
 
 
 def _at_peak(key: str) -> Callable[[Liveness], Any]:

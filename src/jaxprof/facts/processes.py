@@ -9,7 +9,7 @@ from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DEVICE, DIS
 from jaxprof.facts import Fact, Facts, Relation, SessionFile, at, within
 from jaxprof.facts.units import COUNT, INDEX, NUMBER, RATE, SECONDS, SHARE, TEXT, TRUTH, UNIX_TIME
 from jaxprof.jobs.figures import LoopFigures, ProcessFigures
-from jaxprof.jobs.process_file import ProcessFile
+from jaxprof.jobs.job import ProcessFile
 from jaxprof.session.files import with_urls
 
 _PARTS = {
@@ -87,7 +87,6 @@ FIGURES: Facts[ProcessFigures] = (
     *(Fact(fact.key, SECONDS, fact.meaning, _part_seconds(part)) for part, fact in PART_SECONDS.items()),
     Fact("path", TEXT, "Its session; in a roll-up the name of the file", lambda process: with_urls(process.path)),
 )  # fmt: skip
-"""Facts of a process in the text, JSON and CSV of a job."""
 
 _RECORDED: Facts[ProcessFile] = (
     Fact("session_id", TEXT, "Identity of the session", "session.header.session"),

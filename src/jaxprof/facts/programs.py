@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.analysis.programs.sentences import compile_reason
 from jaxprof.base.values import frozen
@@ -28,6 +27,7 @@ from jaxprof.facts.units import (
     TEXT,
     TRUTH,
 )
+from jaxprof.findings.program_result import program_result
 from jaxprof.session import Run, Session
 
 COUNTS_KEPT = 200
@@ -55,10 +55,6 @@ ProgramFact = Fact[ProgramRow]
 
 def rows_of(program: ProgramResult, items: Iterable[Any]) -> list[ProgramRow]:
     return [ProgramRow(program, item) for item in items]
-
-
-def _began(row: ProgramRow) -> float | None:
-    return row.item.began_seconds - row.program.began_seconds if row.item.began_seconds else None
 
 
 def share(row: ProgramRow) -> float | None:
@@ -92,7 +88,8 @@ _OF_KIND: Facts[Any] = (
 )
 COMPILES: tuple[ProgramFact, ...] = (
     *within("item", _NAMED),
-    Fact("began_seconds", SECONDS, "When it began, since the program began", _began, "at"),
+    Fact("began_seconds", SECONDS, "When it began, since the program began",
+         lambda row: row.item.began_seconds - row.program.began_seconds if row.item.began_seconds else None, "at"),
     *within("item", (
         Fact("trace_seconds", SECONDS, "Python to jaxpr; null if it did not happen", title="trace"),
         Fact("lower_seconds", SECONDS, "jaxpr to StableHLO; null if it did not happen", title="lower"),
@@ -173,7 +170,6 @@ VIEWS = {
 
 
 def _rows(key: str, meaning: str, facts: tuple[ProgramFact, ...]) -> Fact[ProgramResult]:
-    """Return a fact of a program that is a list of items."""
     return Fact(key, ROWS, meaning, lambda program: rows_of(program, getattr(program, key)), inside=facts)
 
 
@@ -294,7 +290,6 @@ ASKED: Facts[Any] = (
     Fact("error", TEXT, "Why it was not measured"),
     Fact("hint", TEXT, "What to do about that"),
 )
-"""Facts of the function of the program that `--function` names."""
 RELATIONS = (
     VIEWS["compiles"].relation(
         "compiles", "The compile ledger of recorded programs: a row for each compilation, with the reason"
@@ -316,4 +311,3 @@ RELATIONS = (
     ),
     VIEWS["transfers"].relation("transfers", "Implicit copies between host and device in recorded programs"),
 )
-"""Tables of SQL."""

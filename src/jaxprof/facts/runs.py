@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunRow:
-    """A run with its results."""
-
     label: str
     result: RunResult
     program: ProgramResult | None = None
@@ -66,7 +64,7 @@ class RunRow:
 
 def run_rows(session: Session) -> Iterator[RunRow]:
     """Yield a row for each run, programs included, in the order of the plan."""
-    from jaxprof.analysis.programs.derive import program_result  # a report of measured runs alone needs none
+    from jaxprof.findings.program_result import program_result  # a report of measured runs alone needs none
 
     for result in results(session):
         run = result.run
@@ -100,8 +98,7 @@ def _phase(name: str) -> Callable[[RunRow], float | None]:
 
 
 def _modes(result: RunResult) -> list[tuple[float, float]] | None:
-    """Return location and share of the two modes of the samples, the faster one first; None if there may be only one
-    mode."""
+    """Return location and share of the two modes, the faster first; None if there may be only one."""
     modes = result.modes
     return None if modes is None else [(modes.low, modes.low_share), (modes.high, 1 - modes.low_share)]
 
@@ -119,7 +116,6 @@ def _bound(name: str, bound: str) -> Callable[[RunRow], float | None]:
 
 
 def _interval(name: str) -> Iterator[Fact[RunRow]]:
-    """Yield the facts of the interval of a phase that each launch has once."""
     for bound, word in (("low", "Lower"), ("high", "Upper")):
         meaning = f"{word} bound of the 95 % interval of {name}_seconds; null for a single launch"
         yield Fact(f"{name}_ci95_{bound}_seconds", SECONDS, meaning, _bound(name, bound))
@@ -187,13 +183,11 @@ TIMES_COMPARED: Facts[TimeComparison] = (
     Fact("how_measured", TEXT, "How the sides were measured, in words", "how"),
     Fact("between_share", SHARE, "Share of the variance of a ratio that lies between launches"),
 )
-"""Facts of the time of one run beside that of another."""
 REVISION: Facts[RevisionRead] = (
     Fact("repository", TEXT, "Its folder"),
     Fact("commit", TEXT, "Git commit, abbreviated"),
     Fact("dirty", TRUTH, "Whether there were changes that were not committed; null if unknown"),
 )
-"""Facts of the git revision of a measured file."""
 OF_RUN: Facts[Run] = (
     Fact("workload", TEXT, "Name of the workload, the function or the program", "plan.workload"),
     Fact("variant", TEXT, "numpy, jax, jit, or a name of the user's", "plan.variant", "variant"),
@@ -201,9 +195,7 @@ OF_RUN: Facts[Run] = (
     Fact("device", TEXT, "Where it ran: cpu:0, cuda:1", "plan.device", "device"),
     Fact("device_kind", TEXT, "Kind of the device: NVIDIA H100 80GB HBM3, cpu"),
 )
-"""Facts of a run as it was planned."""
 PARAMETERS: Fact[Run] = Fact("parameters", BY_NAME, "Parameters of the workload", "plan.parameters")
-"""Fact of a run, as an object in JSON."""
 _ALL = "; of a program all its compilations together"
 RUNS = Relation(
     "runs",

@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from jaxprof.analysis.programs.derive import RequestedFunction
 from jaxprof.analysis.runs.ab import AbResult, ab_results
 from jaxprof.analysis.runs.run_result import RunResult
 from jaxprof.analysis.runs.speedup import steady_samples
 from jaxprof.events import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, STARTUP_PHASES
 from jaxprof.facts import SENTENCE, Fact, Facts, at, for_json, only_if, optional, pick, recorder, within
-from jaxprof.facts.captures import COPIES, DEVICE_STEPS, TRUST, trust_rows
+from jaxprof.facts.captures import COPIES, DEVICE_STEPS, TRUST, device_steps_of, trust_rows
 from jaxprof.facts.kernels import KERNELS, kernel_rows
 from jaxprof.facts.memory import MEMORY
 from jaxprof.facts.programs import ASKED, COMPILES, FINDINGS, PROGRAM, TRANSFERS, rows_of
@@ -25,6 +24,7 @@ from jaxprof.facts.runs import CHECK, MODES, PARAMETERS, REVISION, RUNS, TIMES_C
 from jaxprof.facts.sessions import PHASE, SESSIONS, TOTAL_MEANING
 from jaxprof.facts.sides import KEPT
 from jaxprof.facts.units import BY_NAME, BYTE_RATE, BYTES, COUNT, NUMBERS, OBJECT, ROWS, SECONDS, TEXT, TRUTH
+from jaxprof.findings.program_result import RequestedFunction
 from jaxprof.session import Phase, Session
 from jaxprof.stats.summary import MedianTime, Summary
 
@@ -50,7 +50,7 @@ class _RunRow(RunRow):
 
     @property
     def asked(self) -> RequestedFunction | None:
-        from jaxprof.analysis.programs.derive import requested_function
+        from jaxprof.findings.program_result import requested_function
 
         return requested_function(self.session, self.run)
 
@@ -217,12 +217,6 @@ _CAPTURE: Facts[Any] = (
 )  # fmt: skip
 
 
-def _device_steps(row: _RunRow) -> Any:
-    from jaxprof.analysis.timeline.profile import device_steps
-
-    return device_steps(row.run.steps)
-
-
 _IS_PROGRAM = "run.is_program"
 
 
@@ -258,8 +252,8 @@ _RUN: Facts[_RunRow] = (
     Fact("captures", ROWS, "What was captured by the profiler", lambda row: list(row.run.captures.items()),
          inside=_CAPTURE, when="run.captures"),
     Fact("copies", ROWS, "Copies of the capture", "measured.transfers", inside=COPIES, when="measured"),
-    Fact("device_steps", ROWS, "The steps of each device as a whole", _device_steps, inside=DEVICE_STEPS,
-         when="run.steps"),
+    Fact("device_steps", ROWS, "The steps of each device as a whole", lambda row: device_steps_of(row.run),
+         inside=DEVICE_STEPS, when="run.steps"),
     Fact("trust", ROWS, "Whether the captures can be trusted, check by check", lambda row: trust_rows(row.run),
          inside=TRUST, when="run.trust"),
     Fact("settings", BY_NAME, "Settings that change a measurement", "run.environment.settings",

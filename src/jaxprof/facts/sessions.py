@@ -65,8 +65,7 @@ SESSIONS = Relation(
 
 
 def _phases(_: Session, run: Run) -> Iterator[tuple[int | None, Phase]]:
-    """Yield each phase with the number of its launch; None for those of a run whose launches are not recorded. What
-    else the engine does in a launch is left out."""
+    """Yield each phase with the number of its launch, if launches are recorded; no other work of the engine."""
     launches: list[tuple[int | None, Mapping[str, Phase]]] = [(launch.number, launch.phases) for launch in run.launches]
     if not any(phases is run.phases for _, phases in launches):
         launches.insert(0, (None, run.phases))
@@ -158,7 +157,6 @@ READING: Facts[DeviceReading] = (
     Fact("load_average", NUMBER, "Load average of the host: processes that want to run"),
     Fact("throttle_reasons", LIST, "Why it is throttled, as a JSON list"),
 )
-"""Facts of a live reading of a device."""
 READINGS = Relation(
     "readings",
     "Live readings of the devices while the session was recorded",

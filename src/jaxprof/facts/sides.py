@@ -56,8 +56,7 @@ def verdict_line(versus: AbVersus) -> str:
 
 
 def _trial_line(versus: AbVersus) -> str:
-    """Return what a change that was tried has done: `B, vmap → lax.map at f.py:17: 4.3 times as fast (3.3-5.6), same
-    bits`."""
+    """Return what a change did: `B, vmap → lax.map at f.py:17: 4.3 times as fast (3.3-5.6), same bits`."""
     run, times, trial = versus.run, times_tried(versus), trial_of(versus.run.plan.trial)
     lines = run.trial.lines if run.trial is not None else ()
     folder = run.plan.target.rpartition(":")[0].rpartition("/")[0]
@@ -149,13 +148,10 @@ VERSUS: Facts[AbVersus] = (
         Fact("note", TEXT, "What else is to be known"),
     )),
 )  # fmt: skip
-"""A side compared with A."""
 
 
 @frozen
 class SideRow:
-    """A side with its result, and its description in the session."""
-
     result: RunResult
     spec: SideSpec
 
@@ -170,7 +166,6 @@ SPEC: Facts[SideRow] = (
     optional("trial", TEXT, "Name of the change that it tries", "result.run.plan.trial"),
     optional("finding", TEXT, "Finding that proposes the change", "spec.finding"),
 )
-"""Description of a side in its session."""
 PLAN: Facts[AbResult] = (
     Fact("inputs", OBJECT, "The inputs of all sides", lambda result: result, inside=(
         Fact("arrays", LIST, "Arrays of the inputs", "plan.inputs"),
@@ -179,7 +174,6 @@ PLAN: Facts[AbResult] = (
     )),
     Fact("notes", LIST, "What to know about the whole", "plan.notes"),
 )  # fmt: skip
-"""Inputs and notes of a measured comparison."""
 
 
 def side_rows(result: AbResult) -> list[SideRow]:

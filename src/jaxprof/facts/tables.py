@@ -1,23 +1,96 @@
-"""All tables that SQL can read, by name, in the order of their listing."""
+"""All tables that SQL can read, by name, in the order of their listing; and the table of findings: about programs and
+HLO, and warnings about measurements."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+from jaxprof.analysis.opener import module_of
+from jaxprof.analysis.runs.run_result import result
+from jaxprof.base.values import frozen
+from jaxprof.events.finding import Finding
 from jaxprof.facts import (
+    OF_FINDING,
+    SENTENCE,
     Fact,
     Facts,
     Relation,
+    SessionFile,
     captures,
-    findings,
     kernels,
     memory,
     processes,
     programs,
     runs,
     sessions,
+    within,
 )
-from jaxprof.facts.units import ROWS, TEXT
+from jaxprof.facts.units import LIST, ROWS, TEXT, TRUTH
+from jaxprof.findings.explanation import command, program_verified, run_verified
+from jaxprof.findings.program_result import program_result
+from jaxprof.findings.runs import measured_longer, warned
+from jaxprof.session import Session
+
+
+@frozen
+class _Row:
+    """A finding with its source: `program`, `hlo` or `measurement`."""
+
+    source: str
+    finding: Finding
+
+
+def _findings(file: SessionFile) -> Iterator[_Row]:
+    from_file = file.session.from_file
+    for row in _rows(file.session, file.name):
+        yield replace(row, finding=replace(row.finding, from_file=from_file and bool(row.finding.verify)))
+
+
+def _rows(session: Session, name: str) -> Iterator[_Row]:
+    for run in session.runs.values():
+        if run.plan.how == "program" or run.program is not None:
+            program = program_result(session, run.id)
+            verify = program_verified(name, program)
+            for finding in program.findings:
+                yield _Row("program", replace(finding, verify=verify, run=run.id))
+        module = module_of(session, run)
+        if module is not None:
+            from jaxprof.findings.modules import findings_of_run
+
+            verify = (
+                run_verified(session, name, run)
+                if run.plan.how not in ("program", "imported")
+                else command("explain", name)
+            )
+            for finding in findings_of_run(session, run, module):
+                yield _Row("hlo", replace(finding, verify=verify, run=run.id))
+        again = measured_longer(session, name, run)
+        for warning in result(session, run.id).warnings:
+            yield _Row("measurement", replace(warned(warning), verify=again, run=run.id))
+
+
+FINDINGS = Relation(
+    "findings",
+    "What is worth changing: findings about programs and HLO, and warnings about measurements",
+    (
+        Fact("run", TEXT, "Id of the run, unique within its session: r2", "finding.run"),
+        Fact("source", TEXT, "program, hlo, or measurement (a warning: the figures are less certain than they look)"),
+        *within("finding", SENTENCE),
+        Fact("place", TEXT, "file:line to change", "finding.where.text"),
+        Fact("kernels", LIST, "Kernels that it is about", "finding.kernels"),
+        *within("finding", OF_FINDING),
+        Fact("estimate", TRUTH, "Whether seconds is an estimate",
+             lambda row: row.finding.estimate if row.source == "program" else None),
+        Fact("verify", TEXT, "The command that shows whether a change helped; null if none can",
+             lambda row: row.finding.verify or None),
+        Fact("from_file", TRUTH, "Whether that command has words of a file that this machine did not record",
+             "finding.from_file"),
+    ),
+    _findings,
+)  # fmt: skip
+
 
 SESSION: Fact[Any] = Fact(
     "session", TEXT, "Name of the session's file, without its ending; the path if two have one name"
@@ -35,7 +108,7 @@ _TABLES: tuple[Relation, ...] = (
     *captures.RELATIONS,
     processes.PROCESSES,
     _COMPILES,
-    findings.FINDINGS,
+    FINDINGS,
     *_OF_PROGRAMS,
 )
 TABLES = {table.name: table for table in _TABLES}

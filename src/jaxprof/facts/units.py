@@ -32,7 +32,6 @@ class Unit:
     show: Callable[[Any], str] = plain
     """Formats a value, or None, for people: in text and on a page."""
     right: bool = False
-    """Whether values are aligned right."""
     items: str = ""
     """Type in JSON of the items of an array, or of the values of an object whose keys are data; empty for any."""
     by_name: bool = False
@@ -58,7 +57,6 @@ BY_NAME = replace(OBJECT, by_name=True)
 NUMBER_BY_NAME = replace(BY_NAME, items="number")
 TEXT_BY_NAME = replace(BY_NAME, items="string")
 ANY = Unit("VARCHAR", "")
-"""A number or a text."""
 TRUTH = Unit("BOOLEAN", "boolean")
 MOMENT = Unit("TIMESTAMP", "string")
 """A moment in UTC; its cells are texts of ISO 8601."""
@@ -78,8 +76,6 @@ REAL_BYTES = replace(BYTES, sql="DOUBLE", json="number")
 """Bytes that need not be a whole number, or may be beyond 64 bits: a sum or a product."""
 FLOPS = Unit("DOUBLE", "number", scaled, True, name="flop")
 SHARE = Unit("DOUBLE", "number", percent, True)
-"""A share in 0..1."""
 RATIO = Unit("DOUBLE", "number", ratio, True)
 RATE = Unit("DOUBLE", "number", scaled, True)
-"""An amount per second."""
 BYTE_RATE = replace(RATE, show=lambda rate: scaled(rate, "B/s"))

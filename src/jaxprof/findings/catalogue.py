@@ -26,7 +26,8 @@ SOURCES: dict[str, str] = {
 @cache
 def entries() -> dict[str, CatalogueEntry]:
     """Return all entries by code, grouped by source. Loads all checks, which nothing but this needs together."""
-    from jaxprof.findings import captures, hlo, jobs, programs, runs, warnings
+    from jaxprof.analysis.runs import warnings
+    from jaxprof.findings import captures, hlo, jobs, programs, runs
     from jaxprof.trace.checks import TRUST
 
     doubt = "The capture does not show what it seems to show; figures that rest on it may be off."

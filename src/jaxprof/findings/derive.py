@@ -48,7 +48,7 @@ def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Ex
     """
     recorded: list[ProgramResult] = []
     for run in session.programs:
-        from jaxprof.analysis.programs.derive import program_result  # only for a session with a program
+        from jaxprof.findings.program_result import program_result  # only for a session with a program
 
         recorded.append(program_result(session, run.id))
     has_capture = any(run.plan.how == IMPORTED for run in session.runs.values())
@@ -177,7 +177,7 @@ def _compilations_to_keep(program: ProgramResult, verify: str) -> Iterator[Findi
         seconds = (remark.seconds or 0.0) - claimed
         if remark.code == "cache_off" and seconds >= _CACHE_SHARE * program.work_seconds:
             unclaimed = replace(remark, seconds=seconds, saves_seconds=seconds)
-            from jaxprof.analysis.programs.derive import with_share
+            from jaxprof.findings.program_result import with_share
 
             yield replace(with_share(program, unclaimed), verify=verify, run=program.run.id)
 

@@ -99,7 +99,7 @@ def findings_of_run(session: Session, run: Run, module: Module) -> list[Finding]
     """Return the findings of the module of a run in the words, at the cost and in the order of an explanation."""
     if run.plan.how != IMPORTED:
         return sorted(module_findings(session, module, weights_of_call(session, run, module), run), key=rank)
-    from jaxprof.analysis.programs.derive import program_result  # only for a session with a program
+    from jaxprof.findings.program_result import program_result  # only for a session with a program
 
     recorded = next((program_result(session, each.id) for each in session.programs), None)
     found = module_findings(session, module, weights_of_profile(session, run, recorded), run)

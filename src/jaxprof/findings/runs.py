@@ -13,6 +13,7 @@ from jaxprof.analysis.kernels.memory import memory_of_run
 from jaxprof.analysis.opener import module_of
 from jaxprof.analysis.runs.ab import AbResult, ab_results
 from jaxprof.analysis.runs.run_result import result
+from jaxprof.analysis.runs.warnings import ENTRIES as WARNINGS
 from jaxprof.base.grouping import grouped
 from jaxprof.base.units import bytes_, integer, seconds
 from jaxprof.events.finding import CatalogueEntry, Finding, Scope
@@ -27,7 +28,6 @@ from jaxprof.findings.explanation import (
     run_verified,
 )
 from jaxprof.findings.trials import times_tried, trial_of
-from jaxprof.findings.warnings import ENTRIES as WARNINGS
 from jaxprof.session.run import IMPORTED
 
 if TYPE_CHECKING:
@@ -295,7 +295,9 @@ def _slower_finding(compared: AbResult, versus: AbVersus, median: float) -> Find
     times = versus.times
     own = next((side for side in compared.sides if side.run is versus.run), None)
     median_seconds = own.summary.median if own is not None and own.summary is not None else None
-    (pair,) = compared.difference(versus).runs
+    from jaxprof.findings.compare.session_difference import ab_difference  # only where a side became slower
+
+    (pair,) = ab_difference(compared, versus).runs
     matched = pair.kernels
     grown = [row for row in (matched.rows if matched is not None else ()) if (row.part_seconds or 0.0) > 0]
     grown = sorted(grown, key=lambda row: -(row.part_seconds or 0.0))[:_KERNELS_NAMED]

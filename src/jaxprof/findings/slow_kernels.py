@@ -18,7 +18,7 @@ from jaxprof.hlo.kernels.kinds import held_in, reorders
 from jaxprof.hlo.kernels.opcodes import ARITHMETIC, FREE, PRODUCTS
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.kernels.measured_kernel import MeasuredKernel
+    from jaxprof.analysis.kernels import MeasuredKernel
     from jaxprof.hlo.kernels.cost.peaks import DevicePeaks
     from jaxprof.hlo.kernels.kernels import Kernel
     from jaxprof.hlo.text.model import Instruction

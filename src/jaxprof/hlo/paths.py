@@ -14,9 +14,9 @@ from weakref import ref
 
 from jaxprof.base.errors import FileRefusedError, HloError, missing_file, system_words
 from jaxprof.base.files import open_regular
-from jaxprof.hlo.dumped import reasons_beside
+from jaxprof.hlo import files
+from jaxprof.hlo.files import reasons_beside
 from jaxprof.hlo.stages import ModuleStages, modules
-from jaxprof.hlo.text import files
 from jaxprof.hlo.text.model import Module
 
 _FORMS = (".hlo.txt", ".txt", ".hlo", ".hlo.pb", ".pb")
@@ -63,7 +63,7 @@ def modules_at(path: Path) -> list[ModuleStages]:
         return _in_folder(path)
     if not path.exists():
         raise missing_file(path)
-    modules = _parsed(path, _with_comments(path, files.read_text(path)))
+    modules = _parse(path, _with_comments(path, files.read_text(path)))
     read = _reader(path, modules[0])
     return [
         ModuleStages(
@@ -153,7 +153,7 @@ def _rank(path: Path) -> int:
     return _FORMS.index(_form(path.name)) * 2 + path.name.endswith(".gz")
 
 
-def _parsed(path: Path, text: str) -> Sequence[Module]:
+def _parse(path: Path, text: str) -> Sequence[Module]:
     try:
         return modules(text)
     except HloError as error:
@@ -178,7 +178,7 @@ def _reader(path: Path, module: Module | None = None) -> Callable[[], str]:
         if alive is not None:
             return alive.source.text
         text = _with_comments(path, files.read_text(path))
-        _parsed(path, text)  # parsed here, where an error can name the file
+        _parse(path, text)  # parsed here, where an error can name the file
         return text
 
     return read

@@ -188,7 +188,25 @@ def parse_shape(text: str) -> Shape:
 
 def _shape(text: str, at: int, depth: int) -> tuple[Shape, int]:
     if match := _ARRAY.match(text, at):
-        return _array(match), match.end()
+        sizes: list[int] = []
+        dynamic: list[int] = []
+        written = match["sizes"]
+        if written.isdigit() and len(written) < 19:
+            sizes.append(int(written))
+        elif written.strip():
+            for number, part in enumerate(written.split(",")):
+                size = _SIZE.fullmatch(part)
+                if size is None:
+                    raise ValueError(f"not a size: {part!r}")
+                if size[1] or size[3]:
+                    dynamic.append(number)
+                sizes.append(UNBOUNDED if size[3] else int(size[2]))
+        if len(written) > 18 and prod(max(size, 1) for size in sizes) > MOST_ELEMENTS:
+            raise ValueError(f"more elements than XLA counts: {match[0][:200]!r}")
+        layout = match["layout"]
+        return Shape(
+            match["dtype"], tuple(sizes), tuple(dynamic), None if layout is None else parse_layout(layout)
+        ), match.end()
     begin = at + len(text[at : at + 64]) - len(text[at : at + 64].lstrip())
     kind = "buffer" if text.startswith("b(", begin) else "tuple"
     at = begin + (kind == "buffer")
@@ -208,26 +226,6 @@ def _shape(text: str, at: int, depth: int) -> tuple[Shape, int]:
 
 _CLOSE = re.compile(r"\s*\)")
 _COMMA = re.compile(r"\s*,")
-
-
-def _array(match: re.Match[str]) -> Shape:
-    sizes: list[int] = []
-    dynamic: list[int] = []
-    written = match["sizes"]
-    if written.isdigit() and len(written) < 19:
-        sizes.append(int(written))
-    elif written.strip():
-        for number, part in enumerate(written.split(",")):
-            size = _SIZE.fullmatch(part)
-            if size is None:
-                raise ValueError(f"not a size: {part!r}")
-            if size[1] or size[3]:
-                dynamic.append(number)
-            sizes.append(UNBOUNDED if size[3] else int(size[2]))
-    if len(written) > 18 and prod(max(size, 1) for size in sizes) > MOST_ELEMENTS:
-        raise ValueError(f"more elements than XLA counts: {match[0][:200]!r}")
-    layout = match["layout"]
-    return Shape(match["dtype"], tuple(sizes), tuple(dynamic), None if layout is None else parse_layout(layout))
 
 
 @lru_cache(maxsize=1024)

@@ -70,7 +70,7 @@ def collective_events(index: int, session: Session) -> dict[str, CollectiveEvent
             continue
         if timeline.started_unix_ns is None:
             continue
-        known = _known_collectives(session) if known is None else known
+        known = _collectives_of_hlo(session) if known is None else known
         spans_by_op: dict[tuple[str, str], list[tuple[int, int]]] = {}
         modules: dict[str, str] = {}
         for lane in timeline.lanes:
@@ -124,7 +124,7 @@ def _ops(timeline: Timeline, lane: TimelineLane) -> list[TimelineOp | None]:
     return [timeline.ops[op] if op is not None else None for _, op in lane.labels]
 
 
-def _known_collectives(session: Session) -> dict[tuple[str, str], Exchanged]:
+def _collectives_of_hlo(session: Session) -> dict[tuple[str, str], Exchanged]:
     """Return the collectives of all programs whose HLO the session holds, by module and kernel name."""
     modules = [module for run in session.runs.values() if (module := module_of(session, run)) is not None]
     if not modules:
@@ -249,13 +249,13 @@ def arrivals(captures: Iterable[Mapping[str, CollectiveEvents]], notices: list[s
         return []
     took = {name: sum(float(np.sum(each.ends - each.starts)) for each in shared[name]) for name in shared}
     most, *others = sorted(took, key=lambda name: -took[name])[:MOST_COLLECTIVES]
-    aligned = [_aligned(most, shared[most], notices)]
+    aligned = [_align_captures(most, shared[most], notices)]
     if aligned[0] is not None:
-        aligned += [_aligned(name, shared[name], []) for name in others]
+        aligned += [_align_captures(name, shared[name], []) for name in others]
     return [each for each in aligned if each is not None]
 
 
-def _aligned(name: str, captured: Sequence[CollectiveEvents], notices: list[str]) -> Arrivals | None:
+def _align_captures(name: str, captured: Sequence[CollectiveEvents], notices: list[str]) -> Arrivals | None:
     """Align the captures of one collective with the first capture, and measure the instances that all of them hold."""
     import numpy as np
 
@@ -322,6 +322,8 @@ def align(first: Seconds, other: Seconds, *, same_clock: bool) -> tuple[int, flo
     import numpy as np
 
     allowed = _MOST_SAME_HOST_DIFFERENCE if same_clock else _MOST_CLOCK_DIFFERENCE
+    # Captures do not begin and end together: each may lack events of the other at its ends. A fit needs two thirds of
+    # the shorter one, because a few differences agree by chance.
     common = 2 * min(len(first), len(other)) // 3
     fits: list[tuple[float, int, float, float]] = []
     for shift in range(common - len(first), len(other) - common + 1):
@@ -332,6 +334,7 @@ def align(first: Seconds, other: Seconds, *, same_clock: bool) -> tuple[int, flo
             residue = float(np.median(np.abs(differences - offset)))
             fits.append((float(np.median(np.abs(differences))) if same_clock else residue, shift, offset, residue))
     fits.sort()
+    # Steps of one length fit at every shift. On two clocks a single fit has no other to be better than.
     if len(fits) < (1 if same_clock else 2) or (
         len(fits) > 1 and fits[1][0] < _LEAST_DISTINCTION * max(_RESOLUTION, fits[0][0])
     ):

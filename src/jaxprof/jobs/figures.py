@@ -18,7 +18,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.functions import row_seconds
 from jaxprof.analysis.programs.loop_time import (
     COMPILE,
@@ -39,6 +38,7 @@ from jaxprof.base.grouping import totals
 from jaxprof.base.units import and_more, counted
 from jaxprof.base.values import frozen
 from jaxprof.events import STAGES, Compiled, DeviceReading, SourceLocation, StepsTaken
+from jaxprof.findings.program_result import program_result
 from jaxprof.jobs.folder import is_growing
 from jaxprof.session import Session
 

@@ -148,7 +148,7 @@ def failures(processes: Sequence[ProcessFigures], apart: float = 0.0) -> Iterato
     until JAX's runtime ends all processes in any order. A process that was killed has no exception of its own, and the
     others' exceptions come after its end.
     """
-    failed = _failed(processes)
+    failed = _failures(processes)
     if not failed:
         return
     first = failed[0]
@@ -173,12 +173,12 @@ def failures(processes: Sequence[ProcessFigures], apart: float = 0.0) -> Iterato
 
 def failed_at(processes: Sequence[ProcessFigures]) -> float | None:
     """Return the Unix time of the first failure by its host's clock; None without one, or if it is unknown."""
-    failed = _failed(processes)
+    failed = _failures(processes)
     at = _failure_key(failed[0])[0] if failed else math.inf
     return at if math.isfinite(at) else None
 
 
-def _failed(processes: Sequence[ProcessFigures]) -> list[ProcessFigures]:
+def _failures(processes: Sequence[ProcessFigures]) -> list[ProcessFigures]:
     return sorted((each for each in processes if each.status in ("failed", "crashed", "interrupted")), key=_failure_key)
 
 
@@ -275,7 +275,7 @@ def recompiles(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
         if len(known) > 1 and mine.count >= 2 * most + 2:
             usual = "none of the others" if not most else f"the others at most {most} times"
             times = f"process {process.index} compiled {function} again {mine.count} times, {usual}"
-            yield _compiled_again("recompiles_alone", times, mine, mine.seconds, process.index)
+            yield _recompile_finding("recompiles_alone", times, mine, mine.seconds, process.index)
             continue
         costly = [
             (other, each)
@@ -289,10 +289,12 @@ def recompiles(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
             every = len(costly) == len(processes)
             which = f"all {len(costly)} processes" if every else processes_named([other.index for other, _ in costly])
             took = median(each.seconds for _, each in costly)
-            yield _compiled_again("recompiles", f"{which} compiled {function} again {times} each", costly[0][1], took)
+            yield _recompile_finding(
+                "recompiles", f"{which} compiled {function} again {times} each", costly[0][1], took
+            )
 
 
-def _compiled_again(code: str, times: str, again: CompiledAgain, took: float, index: int | None = None) -> Finding:
+def _recompile_finding(code: str, times: str, again: CompiledAgain, took: float, index: int | None = None) -> Finding:
     return Finding(
         code,
         times + (f": {again.reason}" if again.reason else ""),

@@ -18,7 +18,7 @@ from jaxprof.base.errors import FileRefusedError, system_words
 from jaxprof.base.limits import PROCESSES
 from jaxprof.base.units import and_more
 from jaxprof.base.values import frozen
-from jaxprof.session.files import JOB_EXTENSION, PROCESS_NAME, attempts_in
+from jaxprof.session.files import attempts_in
 from jaxprof.session.fold import Session
 from jaxprof.session.log.reader import Follower, is_live
 
@@ -34,13 +34,6 @@ ROLL_UP_FORMAT = 6
 def has_extra() -> bool:
     """Return whether the extra `query` is installed, which reading and writing roll-ups needs."""
     return all(find_spec(name) is not None for name in ("duckdb", "pyarrow"))
-
-
-def is_job_folder(path: Path) -> bool:
-    """Return whether `path` has the name of a job's folder, or is a folder that holds sessions like one."""
-    if path.name.endswith(JOB_EXTENSION):
-        return True
-    return path.is_dir() and any(PROCESS_NAME.fullmatch(entry.name) for entry in path.iterdir())
 
 
 def job_sessions(folder: Path) -> tuple[list[tuple[int, Path]], list[str]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Literal
@@ -17,7 +18,7 @@ import numpy as np
 
 from jaxprof.base.errors import FileRefusedError
 from jaxprof.base.units import seconds
-from jaxprof.jobs.figures import LoopWindows, ProcessFigures, processes_named
+from jaxprof.jobs.figures import LoopWindows, ProcessFigures, process_figures, processes_named
 from jaxprof.jobs.findings import JobFigures, figures_of
 from jaxprof.jobs.folder import (
     ROLL_UP_FOLDER,
@@ -28,7 +29,6 @@ from jaxprof.jobs.folder import (
     job_sessions,
     no_session_in,
 )
-from jaxprof.jobs.process_file import ProcessFile
 from jaxprof.jobs.step_grid import (
     MOST_BLOCKS,
     OWN,
@@ -40,6 +40,7 @@ from jaxprof.jobs.step_grid import (
     column_edges,
     in_columns,
     no_sums,
+    trace_of,
 )
 from jaxprof.session import Session
 from jaxprof.session.log import load
@@ -48,6 +49,51 @@ from jaxprof.session.log.reader import is_live
 if TYPE_CHECKING:
     from jaxprof.jobs.arrivals import CollectiveEvents
     from jaxprof.jobs.roll_ups import RolledUp
+
+
+@dataclass(frozen=True)
+class ProcessFile:
+    """The session of one process of a job, with results that are derived on demand."""
+
+    path: Path
+    session: Session
+    index: int
+    bytes: int = 0
+    """Size of the session's file before it was read."""
+    modified_ns: int = 0
+
+    @cached_property
+    def figures(self) -> ProcessFigures:
+        """Figures of the process for the findings of the job."""
+        return process_figures(self.index, str(self.path), self.session)
+
+    @cached_property
+    def trace(self) -> LoopTrace | None:
+        """Hot loop of the process; None if none was seen."""
+        program = next((run.program for run in self.session.programs if run.program is not None), None)
+        if program is None:
+            return None
+        where = self.figures.loop.where if self.figures.loop is not None else None
+        return trace_of(where, self.figures.windows, program.iterations, program.steps)
+
+    @cached_property
+    def captures(self) -> Mapping[str, CollectiveEvents]:
+        """Captured collectives of the process by name."""
+        from jaxprof.jobs.arrivals import collective_events
+
+        return collective_events(self.index, self.session)
+
+    @property
+    def clock_seconds(self) -> float:
+        """Unix time minus the monotonic time of the session."""
+        return self.session.header.wall_seconds - self.session.header.monotonic_seconds
+
+    @cached_property
+    def extent(self) -> tuple[float | None, float | None]:
+        """Begin and end of the hot loop, in the unit of the trace; None for both without a loop."""
+        extent = self.trace.extent if self.trace is not None else None
+        return extent if extent is not None else (None, None)
+
 
 _LEAST_BLOCKS = 4
 """Fewest blocks of several steps in a column of a grid: a block on a bound is then a small part of a column."""

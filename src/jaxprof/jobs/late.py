@@ -303,10 +303,11 @@ class Differences:
         if len(more) < self._least:
             return None
         sums = np.concatenate([[0.0], np.cumsum(more)])
-        # a period divides into periods of fewer than twice `least` cells, one of which has a mean at least as high
+        # A period divides into periods of fewer than twice `least` cells, one of which has a mean at least as high
         short = range(self._least, min(2 * self._least, len(sums)))
         if all((sums[length:] - sums[:-length]).max() < LEAST_DIFFERENCE * length - _ROUNDING for length in short):
             return None
+        # Of all periods, the one that equal noise in each cell explains least: its sum over the root of its length.
         lengths = np.arange(len(sums))[None, :] - np.arange(len(sums))[:, None]
         scores = np.where(
             lengths >= self._least, (sums[None, :] - sums[:, None]) / np.sqrt(np.maximum(lengths, 1)), -np.inf
@@ -317,6 +318,7 @@ class Differences:
         if inside < LEAST_DIFFERENCE or inside < _WORTH_A_TEST * noise:
             return None
         most = self._period(known, low, high)
+        # A flank that is half as late, or too short to judge, is no evidence that the process was on time there.
         if low < self._least or sums[low] / low > inside / 2:
             low = 0
         rest = len(more) - high

@@ -131,7 +131,7 @@ class RollUps:
     def _answer(self, table: str, select: str, fetch: Callable[[Any], T]) -> T | None:
         """Return what `fetch` makes of the answer to `select`; None without an answer."""
         files = files_of(self.folder, table)
-        whole = compacted(self.folder, table, files)
+        whole = compact_tables(self.folder, table, files)
         if whole is not None and (answer := self._answer_of([whole], select, fetch)) is not None:
             return answer
         while files:
@@ -154,7 +154,7 @@ class RollUps:
         timer.start()
         try:
             with bounded_memory(), suppress(duckdb.Error, MemoryError):
-                return fetch(self.connection.execute(select.format(files=_listed(files))))
+                return fetch(self.connection.execute(select.format(files=_read_files_sql(files))))
             return None
         finally:
             timer.cancel()
@@ -240,11 +240,11 @@ class RollUps:
     def compact(self, table: str, files: list[Path]) -> None:
         """Write one file with the rows of all files of a table, and remove earlier ones. Raises OSError, and
         duckdb.Error for files that cannot be read together."""
-        path = _compacted_path(self.folder, table, files)
+        path = _path_of_compact(self.folder, table, files)
         private_folder(path.parent)
         with taking_place(path, PRIVATE, only_regular=True) as fresh:
-            rows = f"SELECT * FROM {_listed(files)} ORDER BY process"
-            self.connection.execute(f"COPY ({rows}) TO {_quoted(fresh)} (FORMAT parquet, COMPRESSION zstd)")
+            rows = f"SELECT * FROM {_read_files_sql(files)} ORDER BY process"
+            self.connection.execute(f"COPY ({rows}) TO {_quote(fresh)} (FORMAT parquet, COMPRESSION zstd)")
         for other in path.parent.glob(f"{table}-*.parquet"):
             if other != path:
                 other.unlink(missing_ok=True)
@@ -280,12 +280,12 @@ TABLES_OF_ALL = ("processes", "overview", "parts")
 _ALL = "all"
 
 
-def compacted(folder: Path, table: str, files: list[Path]) -> Path | None:
+def compact_tables(folder: Path, table: str, files: list[Path]) -> Path | None:
     """Return the one file that holds what these files of a table hold; None if there is none."""
     if table not in TABLES_OF_ALL or len(files) < 2:
         return None
     with suppress(OSError):
-        path = _compacted_path(folder, table, files)
+        path = _path_of_compact(folder, table, files)
         return path if path.is_file() else None
     return None
 
@@ -296,7 +296,7 @@ def compact_all(folder: Path) -> str:
     with opened(folder) as roll_ups:
         for table in TABLES_OF_ALL:
             files = files_of(folder, table)
-            if len(files) < MANY or compacted(folder, table, files) is not None:
+            if len(files) < MANY or compact_tables(folder, table, files) is not None:
                 continue
             try:
                 roll_ups.compact(table, files)
@@ -307,7 +307,7 @@ def compact_all(folder: Path) -> str:
     return ""
 
 
-def _compacted_path(folder: Path, table: str, files: list[Path]) -> Path:
+def _path_of_compact(folder: Path, table: str, files: list[Path]) -> Path:
     sources = hashlib.sha256()
     for path in files:
         status = path.stat()
@@ -315,10 +315,10 @@ def _compacted_path(folder: Path, table: str, files: list[Path]) -> Path:
     return folder / ROLL_UP_FOLDER / _ALL / f"{table}-{sources.hexdigest()[:24]}.parquet"
 
 
-def _quoted(path: Path) -> str:
+def _quote(path: Path) -> str:
     return "'" + str(path).replace("'", "''") + "'"
 
 
-def _listed(files: Sequence[Path]) -> str:
+def _read_files_sql(files: Sequence[Path]) -> str:
     """Return the SQL that reads these files."""
-    return f"read_parquet([{', '.join(map(_quoted, files))}])"
+    return f"read_parquet([{', '.join(map(_quote, files))}])"

@@ -1,4 +1,5 @@
-"""Query sessions in SQL: gather their tables, and compute the answer in a separate process.
+"""Query sessions in SQL: gather their tables, compute the answer in a separate process, and give its rows as a table
+for people and CSV, or as JSON values.
 
 That process (`query.database`) is killed when the query takes too long, or when nobody waits for it any more.
 """
@@ -11,30 +12,98 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import date, time, timedelta
+from decimal import Decimal
+from functools import partial
 from itertools import islice
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyarrow import MonthDayNano
 
 from jaxprof.base.errors import FileRefusedError, UsageError
 from jaxprof.base.limits import QUERY_MEMORY, QUERY_TIME, unbound
 from jaxprof.base.operating_system import python_words
 from jaxprof.base.reaper import REAPER
-from jaxprof.base.units import and_more, counted
+from jaxprof.base.text import json_text
+from jaxprof.base.units import UNKNOWN, and_more, counted
 from jaxprof.base.values import frozen
-from jaxprof.facts import Relation, SessionFile
+from jaxprof.facts import Fact, Relation, SessionFile
 from jaxprof.facts.processes import PROCESSES
 from jaxprof.facts.tables import SESSION, TABLES
+from jaxprof.facts.units import TEXT
 from jaxprof.jobs.folder import ROLL_UP_FOLDER, job_sessions
 from jaxprof.query.columnar import arrow_schema, arrow_table, clean_text
+from jaxprof.report.renderers import Table
 from jaxprof.session.files import EXTENSION, with_urls
 
 if TYPE_CHECKING:
     from jaxprof.session import Session
+
+_WIDEST = 60
+_NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+_DIGITS = 6
+
+
+def plain_value(value: Any) -> Any:
+    """Return a value of SQL as JSON has it: ISO 8601, seconds, hexadecimal; null for NaN in a container."""
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, dict):
+        return {str(key): _inner_value(inner) for key, inner in value.items()}
+    if isinstance(value, MonthDayNano):
+        return {"months": value.months, "days": value.days, "nanoseconds": value.nanoseconds}
+    if isinstance(value, list | tuple):  # an entry of a map is a tuple
+        return [_inner_value(inner) for inner in value]
+    return value if isinstance(value, bool | int | float | str | None) else str(value)
+
+
+def _inner_value(value: Any) -> Any:
+    plain = plain_value(value)
+    return None if isinstance(plain, float) and not isfinite(plain) else plain
+
+
+def rows_table(schema: Any, rows: Iterable[list[Any]]) -> Table[list[Any]]:
+    columns: list[Fact[list[Any]]] = [
+        Fact(
+            field.name,
+            TEXT,
+            "A column of the SELECT",
+            partial(_cell, index),
+            field.name,
+            show=_shown,
+            right=any(kind(field.type) for kind in _NUMBERS),
+            widest=_WIDEST if len(schema) > 1 else 0,
+        )
+        for index, field in enumerate(schema)
+    ]
+    return Table(columns, rows)
+
+
+def _cell(index: int, row: list[Any]) -> Any:
+    return plain_value(row[index])
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return UNKNOWN
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:.{_DIGITS}g}"
+    return json_text(value) if isinstance(value, list | dict) else str(value)
+
 
 _NAMED = 3
 _NOTICES = 20
@@ -79,8 +148,6 @@ def rows_without_sessions(folder: Path) -> dict[Path, Any]:
 
 
 class SqlProcess:
-    """The process that computes one answer."""
-
     def __init__(self) -> None:
         self._process = subprocess.Popen(
             python_words(sys.executable, "-m", "jaxprof.query.database"),
@@ -141,19 +208,16 @@ class SqlAnswer:
 
     def rows(self) -> Iterator[list[Any]]:
         """Yield the rows as Python values while they are computed. Raises UsageError."""
-        for batch in self._batches():
-            yield from map(list, zip(*map(_values, batch.columns), strict=True))
+        with _process_errors(self.process):
+            for batch in self.reader:
+                yield from map(list, zip(*map(_values, batch.columns), strict=True))
+            _check_status(self.process)
 
     def first(self, count: int | None) -> tuple[list[list[Any]], bool]:
         """Return the first `count` rows (None: all), and whether there are more. Raises UsageError."""
         rows = self.rows()
         taken = list(islice(rows, count if count is None else min(count, sys.maxsize)))
         return taken, next(rows, None) is not None
-
-    def _batches(self) -> Iterator[Any]:
-        with _process_errors(self.process):
-            yield from self.reader
-            _check_status(self.process)
 
 
 def _values(column: Any) -> list[Any]:
@@ -190,21 +254,17 @@ def execute(sql: str, sources: Sequence[QueriedSession]) -> Iterator[SqlAnswer]:
         with memory_errors():
             tables, notices = tables_of(sql, sources)
         with _process_errors(process):
-            _send(process, sql, tables)
+            process.sink.write(json.dumps({"sql": sql, "tables": list(tables)}).encode() + b"\n")
+            for table in tables.values():
+                with pa.ipc.new_stream(process.sink, table.schema) as writer:
+                    writer.write_table(table)
+            process.sink.flush()
             process.start_clock()
             _check_status(process)
             reader = pa.ipc.open_stream(process.source)
         yield SqlAnswer(reader, process, notices)
     finally:
         process.close()
-
-
-def _send(process: SqlProcess, sql: str, tables: Mapping[str, Any]) -> None:
-    process.sink.write(json.dumps({"sql": sql, "tables": list(tables)}).encode() + b"\n")
-    for table in tables.values():
-        with pa.ipc.new_stream(process.sink, table.schema) as writer:
-            writer.write_table(table)
-    process.sink.flush()
 
 
 def _check_status(process: SqlProcess) -> None:

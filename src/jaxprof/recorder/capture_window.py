@@ -67,7 +67,6 @@ class CaptureWindows:
 
     @property
     def begun(self) -> bool:
-        """Whether the recorder has the profiler on now."""
         return bool(self._folder)
 
     def begin(self, seconds: float | None = None, steps: int | None = None) -> None:

@@ -17,7 +17,6 @@ from typing import Any
 _OLDEST, _NEWEST = (3, 11), (3, 13)
 _VERSION = sys.version_info[:2]
 IS_KNOWN = sys.implementation.name == "cpython" and _OLDEST <= _VERSION <= _NEWEST
-"""Whether the inside of this Python is known."""
 HAS_MONITORING = IS_KNOWN and _VERSION >= (3, 12)
 """Whether `sys.monitoring` is there, which has events for one code object, and these are known."""
 HANDLERS_LAST = _VERSION >= (3, 12)

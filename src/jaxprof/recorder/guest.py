@@ -13,7 +13,7 @@ import operator
 import os
 import signal
 from collections.abc import Callable, Iterator
-from types import CodeType, FunctionType, MethodType, TracebackType
+from types import CodeType, FunctionType, MethodType
 from typing import Any, ParamSpec, TypeVar
 
 from jaxprof.recorder.cpython import tracing_functions
@@ -39,22 +39,18 @@ def unseen(function: Callable[_P, _R]) -> Callable[_P, _R]:
             _enter(state)
             return function(*args, **kwargs)
         except BaseException as error:  # the program's own: from its signal handler, or an interrupt
-            error.__traceback__ = _without_ours(error.__traceback__)
+            # Only what lies below our innermost frame. A jump at the end of a loop has no line in Python 3.11, and JAX,
+            # which filters each traceback that passes through it, fails with a TypeError at a frame interrupted there.
+            step = below = error.__traceback__
+            while step is not None:
+                below = step.tb_next if file_kind(step.tb_frame.f_code.co_filename) == OWN else below
+                step = step.tb_next
+            error.__traceback__ = below
             raise
         finally:
             _leave(state)
 
     return listener
-
-
-def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
-    """Return what lies below our innermost frame. A jump at the end of a loop has no line in Python 3.11, and JAX,
-    which filters each traceback that passes through it, fails with a TypeError at a frame interrupted there."""
-    step = below = traceback
-    while step is not None:
-        below = step.tb_next if file_kind(step.tb_frame.f_code.co_filename) == OWN else below
-        step = step.tb_next
-    return below
 
 
 def start_thread(run: Callable[[], object]) -> None:

@@ -16,7 +16,7 @@ from dataclasses import asdict
 from importlib import import_module
 from typing import Any
 
-from jaxprof.engine.protocol.recording import RecordingOptions
+from jaxprof.engine.protocol import RecordingOptions
 from jaxprof.events import (
     Compiled,
     Event,
@@ -32,7 +32,6 @@ from jaxprof.recorder.guest import raised_by_program
 from jaxprof.recorder.jax_import import JaxFinder
 
 _MESSAGE_KEPT = 300
-"""Limit for the characters of an exception's message."""
 _TRACEBACK = "Traceback (most recent call last):"
 _MODULES_NEEDED_AT_END = ("jaxprof.engine.measure.environment", "jaxprof.engine.measure.jax_devices")
 
@@ -267,8 +266,8 @@ class Recorder:
                 raise
             if what not in self._failed:
                 self._failed.add(what)
-                values: dict[str, str | int | float] = {"part": what, "error": f"{type(error).__name__}: {error}"}
-                self._emit(WarningRaised(code="recorder_failed", values=values))
+                text = f"{type(error).__name__}: {error}"
+                self._emit(WarningRaised(code="recorder_failed", values={"part": what, "error": text}))
 
 
 def failure(error: BaseException | None, seconds: float) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Keep a local copy of a place in a store, in the cache folder, and fetch what has changed since.
+"""Keep a local copy of a file or folder in a store, in the cache folder, and fetch what has changed since.
 
 fsspec's own caches fetch without a limit, and keep no times, by which a session counts as being written. Its file
 systems raise whatever their libraries raise; only this module handles that, and raises errors with a hint. A file is
@@ -24,7 +24,7 @@ from jaxprof.base.files import PARTIAL, PRIVATE, private_folder, taking_place
 from jaxprof.base.limits import FETCH_TIME, FETCHED, FETCHED_FILES
 from jaxprof.base.units import bytes_
 from jaxprof.base.values import frozen
-from jaxprof.remote.url import REFUSED, URLS, RemotePlace
+from jaxprof.remote.url import REFUSED, URLS, RemoteUrl
 from jaxprof.session.files import FETCHED_FROM, JOB_EXTENSION, fetched_folder
 
 _NO_STORES = frozenset(
@@ -52,9 +52,9 @@ Progress = Callable[[int, int], None]
 class StoreFailure(FileRefusedError):
     """The store did not do what was requested. A copy from before can be used nevertheless."""
 
-    def __init__(self, place: RemotePlace, words: str) -> None:
+    def __init__(self, remote: RemoteUrl, words: str) -> None:
         super().__init__(
-            f"{place.shown} cannot be read: {words}", "Check the URL, the network, and your permission to read."
+            f"{remote.shown} cannot be read: {words}", "Check the URL, the network, and your permission to read."
         )
 
 
@@ -63,7 +63,7 @@ class StoredFile:
     """A file in a listing of the store."""
 
     name: str
-    """Path relative to the place, with slashes; empty if the place itself is the file."""
+    """Path relative to the URL, with slashes; empty if the URL itself is the file."""
     path: str
     """Path in fsspec's file system."""
     size: int
@@ -73,19 +73,19 @@ class StoredFile:
 
 
 class Mirror:
-    """The local copy of one place in a store."""
+    """The local copy of one file or folder in a store."""
 
-    def __init__(self, place: RemotePlace) -> None:
+    def __init__(self, remote: RemoteUrl) -> None:
         """Find the file system of the store, which may already connect. Raises UsageError for an unknown scheme and for
         missing packages, StoreFailure if the store cannot be read."""
-        self.place = place
+        self.remote = remote
         self._lock = threading.Lock()
         self._bytes = 0
         """Received so far: a store may send more than the sizes in its listing."""
         self._end = time.monotonic() + FETCH_TIME.most
-        self._files, self._root = self._in_time(lambda: _filesystem(place))
-        self._folder = fetched_folder() / place.key
-        self.path = self._folder / place.name
+        self._files, self._root = self._in_time(lambda: _filesystem(remote))
+        self._folder = fetched_folder() / remote.key
+        self.path = self._folder / remote.name
         """The copy: a file or a folder, as in the store."""
 
     def refresh(self, progress: Progress | None = None) -> str:
@@ -96,7 +96,7 @@ class Mirror:
             private_folder(self._folder)
             missing = self._refresh(progress)
             with taking_place(note, PRIVATE, only_regular=True) as fresh:
-                fresh.write_text(self.place.shown, "utf-8")
+                fresh.write_text(self.remote.shown, "utf-8")
         except StoreFailure as failure:
             if not (note.exists() and self.path.exists()):
                 raise
@@ -104,7 +104,7 @@ class Mirror:
             return f"{failure.what}: the copy of {when} is shown"
         except OSError as error:
             raise StorageError(
-                f"{self.place.shown} cannot be fetched to {self._folder}: {system_words(error)}", "Free some space."
+                f"{self.remote.shown} cannot be fetched to {self._folder}: {system_words(error)}", "Free some space."
             ) from error
         return missing
 
@@ -136,21 +136,21 @@ class Mirror:
     def files(self) -> list[StoredFile]:
         """Return the files in and below the folder, or the one file, without names that are unsafe as local names.
         Raises FileRefusedError, also for more than the limits allow."""
-        with _failures(self.place):
+        with _failures(self.remote):
             listed = self._in_time(self._listed)
         if len(listed) > FETCHED_FILES.most:
-            raise FileRefusedError(f"{self.place.shown} holds {FETCHED_FILES.words}", FETCHED_FILES.hint)
+            raise FileRefusedError(f"{self.remote.shown} holds {FETCHED_FILES.words}", FETCHED_FILES.hint)
         named = ((_relative(path, self._root), path, info) for path, info in listed.items())
         files = [
             StoredFile(name, path, -1 if (size := info.get("size")) is None else int(size), _seconds(info))
             for name, path, info in named
             # A named pipe on this machine would be waited for, and a device copied for ever.
-            if name is not None and (self.place.scheme not in _LOCAL or os.path.isfile(path))
+            if name is not None and (self.remote.scheme not in _LOCAL or os.path.isfile(path))
         ]
         if not files:
-            raise _nothing(self.place)
+            raise _nothing(self.remote)
         if sum(max(file.size, 0) for file in files) > FETCHED.most:
-            raise FileRefusedError(f"{self.place.shown} holds {FETCHED.words}", FETCHED.hint)
+            raise FileRefusedError(f"{self.remote.shown} holds {FETCHED.words}", FETCHED.hint)
         return files
 
     def _listed(self) -> dict[str, Any]:
@@ -183,12 +183,12 @@ class Mirror:
             before = value
 
         self._take(0)
-        with _failures(self.place):
+        with _failures(self.remote):
             progress = Callback(hooks={"taken": taken})
             self._in_time(lambda: self._files.get_file(file.path, str(fresh), callback=progress))
         size = fresh.stat().st_size
         if size < file.size:
-            raise StoreFailure(self.place, f"only {size} of {file.size} bytes arrived")
+            raise StoreFailure(self.remote, f"only {size} of {file.size} bytes arrived")
         if file.modified_seconds is not None:
             os.utime(fresh, (file.modified_seconds, file.modified_seconds))
 
@@ -207,7 +207,7 @@ class Mirror:
             answers.put(answer)
 
         threading.Thread(target=run, daemon=True).start()
-        is_web = self.place.scheme in _WEB
+        is_web = self.remote.scheme in _WEB
         while True:
             before, left = self._bytes, self._end - time.monotonic()
             try:
@@ -216,16 +216,16 @@ class Mirror:
                 self._take(0)
                 if is_web and self._bytes - before < _FEWEST_BYTES:
                     words = f"less than {bytes_(_FEWEST_BYTES)} came in {_SILENT_SECONDS:g} seconds"
-                    raise StoreFailure(self.place, words) from None
+                    raise StoreFailure(self.remote, words) from None
 
     def _take(self, count: int) -> None:
         """Count received bytes. Raises FileRefusedError for too many bytes, StoreFailure after the time limit."""
         with self._lock:
             self._bytes += count
         if self._bytes > FETCHED.most:
-            raise FileRefusedError(f"what {self.place.shown} sends is {FETCHED.words}", FETCHED.hint)
+            raise FileRefusedError(f"what {self.remote.shown} sends is {FETCHED.words}", FETCHED.hint)
         if time.monotonic() >= self._end:
-            raise StoreFailure(self.place, f"it took {FETCH_TIME.words}. {FETCH_TIME.hint}")
+            raise StoreFailure(self.remote, f"it took {FETCH_TIME.words}. {FETCH_TIME.hint}")
 
     def _is_current(self, file: StoredFile) -> bool:
         if file.modified_seconds is None:
@@ -240,7 +240,7 @@ class Mirror:
 
 
 def forget_old(now: float) -> None:
-    """Delete the copies that were not refreshed for a month, and what was fetched of a place until its first refresh
+    """Delete the copies that were not refreshed for a month, and what was fetched of a URL until its first refresh
     failed. `now`: Unix time, in seconds."""
     with suppress(OSError):
         for folder in fetched_folder().iterdir():
@@ -251,7 +251,7 @@ def forget_old(now: float) -> None:
 
 
 @contextmanager
-def _failures(place: RemotePlace) -> Iterator[None]:
+def _failures(remote: RemoteUrl) -> Iterator[None]:
     """Turn whatever the library raises into a FileRefusedError, in one line and without secrets."""
     try:
         yield
@@ -264,43 +264,43 @@ def _failures(place: RemotePlace) -> Iterator[None]:
             known = cause  # fsspec raises FileNotFoundError for every problem with a web server
         kind = type(known).__name__
         if isinstance(known, FileNotFoundError) or "NoSuchBucket" in kind:
-            raise _nothing(place) from error
+            raise _nothing(remote) from error
         silence = "no answer in time" if isinstance(known, TimeoutError) else kind
         text = known.strerror if isinstance(known, OSError) and known.strerror else str(known) or silence
-        raise StoreFailure(place, " ".join(place.clean(text).split())[:300] or kind) from error
+        raise StoreFailure(remote, " ".join(remote.clean(text).split())[:300] or kind) from error
 
 
-def _nothing(place: RemotePlace) -> MissingFileError:
-    return MissingFileError(f"there is nothing at {place.shown}", "Check the URL, down to the last folder.")
+def _nothing(remote: RemoteUrl) -> MissingFileError:
+    return MissingFileError(f"there is nothing at {remote.shown}", "Check the URL, down to the last folder.")
 
 
-def _filesystem(place: RemotePlace) -> tuple[Any, str]:
+def _filesystem(remote: RemoteUrl) -> tuple[Any, str]:
     if os.environ.get(URLS) == REFUSED:
         raise UsageError(
-            f"{place.shown} is a URL, and URLs are not allowed here",
+            f"{remote.shown} is a URL, and URLs are not allowed here",
             "`jaxprof agent mcp --allow-urls` allows its tools them.",
         )
     try:
         from fsspec.core import url_to_fs
     except ImportError as error:
         hint = f"{sys.executable} -m pip install 'fsspec>=2024.6'"
-        raise UsageError(f"{place.shown} needs fsspec, which is not installed", hint) from error
-    if "::" in place.url.partition("?")[0] or place.scheme in _NO_STORES:
-        raise UsageError(f"{place.shown} is no store", "Name the store itself: jaxprof keeps copies.")
-    with _failures(place):
+        raise UsageError(f"{remote.shown} needs fsspec, which is not installed", hint) from error
+    if "::" in remote.url.partition("?")[0] or remote.scheme in _NO_STORES:
+        raise UsageError(f"{remote.shown} is no store", "Name the store itself: jaxprof keeps copies.")
+    with _failures(remote):
         try:
             options = {}
-            if place.scheme in _WEB:  # no file is too long for a web server, and none that sends nothing is waited for
+            if remote.scheme in _WEB:  # no file is too long for a web server, and none that sends nothing is waited for
                 from aiohttp import ClientTimeout
 
                 timeout = ClientTimeout(sock_connect=_SILENT_SECONDS, sock_read=_SILENT_SECONDS)
                 options = {"client_kwargs": {"timeout": timeout}}
-            files, root = url_to_fs(place.url, **options)
+            files, root = url_to_fs(remote.url, **options)
         except (ImportError, ValueError) as error:  # the package of the store is missing, or nobody knows the scheme
             hint = "Install the package of the store: s3fs, gcsfs, adlfs, paramiko, aiohttp..."
-            raise UsageError(f"{place.shown} cannot be opened: {place.clean(str(error))}", hint) from error
-    if place.scheme in _WEB and place.url.endswith(("/", JOB_EXTENSION)):
-        raise UsageError(f"{place.shown}: a web server lists no folders", "Name a session: https://host/run.jaxprof.")
+            raise UsageError(f"{remote.shown} cannot be opened: {remote.clean(str(error))}", hint) from error
+    if remote.scheme in _WEB and remote.url.endswith(("/", JOB_EXTENSION)):
+        raise UsageError(f"{remote.shown}: a web server lists no folders", "Name a session: https://host/run.jaxprof.")
     return files, str(root)
 
 

@@ -1,4 +1,4 @@
-"""A place at a URL, and the form of the URL that may be shown: without passwords and tokens."""
+"""A URL, and the form of the URL that may be shown: without passwords and tokens."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def path_here(path: str | Path, instead: str) -> Path:
     """Return the path of a file on this machine, with the home folder for a leading `~`. Raises UsageError for a URL,
     with the hint `instead`: as a path, `s3://bucket/run` would be in a folder `s3:` of the current one."""
     if isinstance(path, str) and is_url(path):
-        raise UsageError(f"{RemotePlace(path).shown} is a URL, and a file on this machine is needed", instead)
+        raise UsageError(f"{RemoteUrl(path).shown} is a URL, and a file on this machine is needed", instead)
     return with_home(path)
 
 
 @frozen
-class RemotePlace:
+class RemoteUrl:
     """A file or a folder in a store."""
 
     url: str
@@ -64,7 +64,7 @@ class RemotePlace:
         return hashlib.sha256(self.url.rstrip("/").encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
     def clean(self, text: str) -> str:
-        """Return a text of a library about this place without the secrets of the URL."""
+        """Return a text of a library about this URL without the secrets of the URL."""
         for secret in url_secrets(self.url):
             text = text.replace(secret, REDACTED)
         return without_url_secrets(text)

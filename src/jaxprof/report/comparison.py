@@ -2,7 +2,7 @@
 exact facts, kernels, collectives, findings.
 
 Text shows what differs and counts the rest; JSON has everything. A value that a side does not have is a dash, and its
-row has no difference.
+row has no difference. Two HLO modules are also compared as text, a diff with some lines around each change.
 """
 
 from __future__ import annotations
@@ -12,9 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.analysis.compare.difference import Difference, FigureDifference
-from jaxprof.analysis.compare.kernel_difference import KernelDifference, KernelDifferences
-from jaxprof.analysis.compare.session_difference import ModuleDifference, RunDifference, SessionDifference
 from jaxprof.analysis.runs.ab import AbResult, ab_results
 from jaxprof.base.text import safe
 from jaxprof.base.units import counted, integer, seconds
@@ -37,18 +34,102 @@ from jaxprof.facts.comparisons import (
     exact_facts,
     figure_text,
     growth_text,
+    kernel_counts,
     seconds_difference,
 )
 from jaxprof.facts.gate import LIMITS, notes, reason_text
 from jaxprof.facts.runs import RunRow
 from jaxprof.facts.sides import verdict_line
+from jaxprof.findings.compare import Difference, FigureDifference
+from jaxprof.findings.compare.kernel_difference import KernelDifference, KernelDifferences
+from jaxprof.findings.compare.session_difference import (
+    ModuleDifference,
+    RunDifference,
+    SessionDifference,
+    ab_difference,
+    module_difference,
+)
+from jaxprof.hlo.text.model import Instruction, Module
+from jaxprof.hlo.text_difference import text_difference
 from jaxprof.report.program_words import words
 from jaxprof.report.renderers import WIDE, Headline, Piece, Prose, Table, report_lines
 from jaxprof.report.runs import ab_head, parameters_text, problems
 from jaxprof.session import Session
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.compare.gate import GateResult
+    from jaxprof.findings.compare.gate import GateResult
+
+_CONTEXT_LINES = 2
+"""Unchanged lines that are shown before and after each change."""
+NO_DIFFERENCE = "no difference in the computation: names, numbering and source locations are ignored"
+_SETTINGS_SHOWN = 12
+_SIGNS = {"same": " ", "new": "+", "gone": "-"}
+
+
+def difference_pieces(before: Module, after: Module) -> Iterator[Piece]:
+    """Yield the report: the kernels, the exact figures, then the text, a line at a time."""
+    difference = text_difference(before, after)
+    # how the same result is computed: the schedule, settings of kernels, the code of custom kernels
+    for name, ours, theirs in difference.reordered:
+        yield safe(f"%{name} runs in another order: the first that differ are %{ours} and %{theirs}")
+    for setting in difference.settings[:_SETTINGS_SHOWN]:
+        yield safe(f"%{setting.kernel}: {setting.name} {setting.before or '-'} → {setting.after or '-'}")
+    if len(difference.settings) > _SETTINGS_SHOWN:
+        yield f"and {len(difference.settings) - _SETTINGS_SHOWN} more settings of kernels"
+    if difference.code:
+        named = ", ".join(f"%{name}" for name in difference.code[:3])
+        yield safe(
+            f"the code of {counted(len(difference.code), 'custom kernel')} has different bytes ({named}): whether it "
+            "computes the same is unknown, because the code includes source line numbers"
+        )
+    if difference.reordered or difference.settings or difference.code:
+        yield ""
+    if not difference.differs:
+        yield NO_DIFFERENCE
+        return
+    exact = module_difference(before, after)
+    if exact.kernels is not None and exact.kernels.rows:
+        yield f"kernels: {kernel_counts(exact.kernels)}"
+        yield from (kernels_table(exact.kernels), facts_table(exact), "")
+    for attribute in difference.header:
+        yield safe(f"- {attribute.name}={attribute.before}") if attribute.before else safe(f"- no {attribute.name}")
+        yield safe(f"+ {attribute.name}={attribute.after}") if attribute.after else safe(f"+ no {attribute.name}")
+    for number, computation in enumerate(difference.computations):
+        if number or difference.header:
+            yield ""
+        pair = computation.computation
+        names = dict.fromkeys(f"%{side.name}" for side in (pair.before, pair.after) if side is not None)
+        yield safe(f"@@ {' → '.join(names)}: {pair.status}")
+        shown: set[int] = set()
+        for number, line in enumerate(computation.lines):
+            if line.status != "same":
+                shown.update(
+                    range(max(0, number - _CONTEXT_LINES), min(len(computation.lines), number + _CONTEXT_LINES + 1))
+                )
+        last = -1
+        for number, line in enumerate(computation.lines):
+            if number not in shown:
+                continue
+            if number > last + 1:
+                yield "  ..."
+            last = number
+            if line.status == "changed" and line.before is not None and line.after is not None:
+                yield safe(f"- {_text(line.before)}")
+                yield safe(f"+ {_text(line.after)}")
+            else:
+                yield safe(f"{_SIGNS[line.status]} {_text(line.either)}")
+        if last < len(computation.lines) - 1:
+            yield "  ..."
+
+
+def _text(instruction: Instruction) -> str:
+    """Return the instruction's line without its source location and the settings of the backend and frontend."""
+    text = instruction.text
+    for key in ("metadata", "backend_config", "frontend_attributes"):
+        if key in instruction.attributes:
+            text = text.replace(f", {key}={instruction.attributes[key]}", "")
+    return text
+
 
 _ROWS_SHOWN = 20
 _REST = "and {} more: --format json has all"
@@ -119,7 +200,7 @@ def kernels_table(kernels: KernelDifferences) -> Table[KernelDifference]:
     return Table(KERNELS_COMPARED, rows, notes=tuple(notes), most=_ROWS_SHOWN, rest=_REST)
 
 
-def named(table: Table[Any], first: str, second: str) -> Table[Any]:
+def with_side_names(table: Table[Any], first: str, second: str) -> Table[Any]:
     """Return the table with the names of the sides, `first` and `second`, in its heading."""
 
     def with_names(text: str) -> str:
@@ -203,17 +284,18 @@ def _apart(listed: Iterable[Table[Any]]) -> Iterator[Piece]:
 def ab_lines(result: AbResult) -> Iterator[str]:
     pieces = list(ab_head(result))
     for versus in result.versus:  # environments, exact facts and kernels, and last the phases
-        difference = result.difference(versus)
+        difference = ab_difference(result, versus)
         (pair,) = difference.runs
         pieces += ["", Prose(f"A → {versus.label}: {answer(pair)}", hang=2)]
         listed = sorted(tables(pair), key=lambda table: table.columns is PHASES)
-        pieces += _apart(named(table, "A", versus.label) for table in (environment_table(difference), *listed))
+        pieces += _apart(
+            with_side_names(table, "A", versus.label) for table in (environment_table(difference), *listed)
+        )
     sides = (RunRow(side.run.plan.side, side) for side in result.sides)
     yield from report_lines((*pieces, *problems(sides), ""), WIDE)
 
 
 def gate_report(result: GateResult) -> Iterator[Piece]:
-    """Yield the outcome of a gate, what the base is, a row for each limit, and a line for each reason."""
     exceeded = sum(row.state == "exceeded" for row in result.rows)
     if result.outcome == "exceeded":
         yield Prose("a limit was exceeded" if exceeded == 1 else f"{exceeded} limits were exceeded", "", 2)

@@ -20,11 +20,11 @@ from jaxprof.report.renderers import WIDTH, wrap
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jaxprof.analysis.compare.gate import GateResult
-    from jaxprof.analysis.compare.session_difference import SessionDifference
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.analysis.runs.ab import AbResult
     from jaxprof.analysis.runs.run_result import RunResult
+    from jaxprof.findings.compare.gate import GateResult
+    from jaxprof.findings.compare.session_difference import SessionDifference
     from jaxprof.findings.explanation import Explanation
     from jaxprof.jobs.findings import JobFigures
     from jaxprof.session import Session
@@ -55,7 +55,6 @@ class Conclusion:
     certainty: str
     action: str
     command: str = ""
-    """The next command; empty where there is none."""
     from_file: bool = False
     """Whether the command has words of a file that this machine did not record."""
 
@@ -72,13 +71,13 @@ def conclusion_lines(result: Conclusion, width: int = WIDTH) -> Iterator[str]:
         yield f"{indent}{'from the file: ' if result.from_file else ''}{safe(result.command)}"
 
 
-def closing_lines(session: Session, place: Path | None, width: int = WIDTH) -> Iterator[str]:
-    """Yield the conclusion of a session that was just recorded. `place`: where it is; None if it could not be kept."""
+def closing_lines(session: Session, path: Path | None, width: int = WIDTH) -> Iterator[str]:
+    """Yield the conclusion of a session that was just recorded. `path`: where it is; None if it could not be kept."""
     from jaxprof.findings.derive import explanation
     from jaxprof.session.files import lasting_name
 
-    found = conclusion(explanation(session, "last" if place is None else lasting_name(place)))
-    yield from conclusion_lines(found if place is not None else replace(found, command=""), width)
+    found = conclusion(explanation(session, "last" if path is None else lasting_name(path)))
+    yield from conclusion_lines(found if path is not None else replace(found, command=""), width)
 
 
 def conclusion(explanation: Explanation) -> Conclusion:
@@ -114,7 +113,6 @@ def conclusion(explanation: Explanation) -> Conclusion:
 
 
 def cost_and_certainty(explanation: Explanation) -> tuple[str, str]:
-    """Return the first two lines of a conclusion, without their labels."""
     if explanation.job is not None:
         return job_cost(explanation.job)
     assert explanation.session is not None
@@ -129,7 +127,6 @@ def cost_and_certainty(explanation: Explanation) -> tuple[str, str]:
 
 
 def _state(name: str) -> str:
-    """Return the words for a state or phase."""
     return _STATES.get(name, name.replace("_", " "))
 
 
@@ -154,14 +151,13 @@ def largest(times: Mapping[str, float], whole: float, words: Callable[[str], str
 
 def longest_program_cost(session: Session) -> tuple[str, str]:
     """Return the first two lines of the program that took longest."""
-    from jaxprof.analysis.programs.derive import program_result
+    from jaxprof.findings.program_result import program_result
 
     programs = [program_result(session, run.id) for run in session.programs]
     return program_cost(max(programs, key=lambda program: program.wall_seconds or 0.0))
 
 
 def program_cost(program: ProgramResult) -> tuple[str, str]:
-    """Return the first two lines of a program, which may still run, without their labels."""
     from jaxprof.report.program_words import verdict
 
     times = {state: took for state, took in program.spent.items() if state != "not_seen"}
@@ -311,7 +307,6 @@ def _profile_cost(session: Session) -> tuple[str, str]:
 
 
 def job_cost(job: JobFigures) -> tuple[str, str]:
-    """Return the first two lines of a job, without their labels, over all its processes together."""
     goodput = job.goodput
     if goodput is None:
         return "unknown: no process was seen in a loop", f"{len(job.processes)} of {job.count} processes could be read"
@@ -323,8 +318,7 @@ def job_cost(job: JobFigures) -> tuple[str, str]:
 
 
 def gate_conclusion(result: GateResult, details: str) -> Conclusion:
-    """Return the conclusion of a gate: the limit exceeded by most, what the figures rest on, how to see why.
-    `details`: the command that shows what differs."""
+    """Return the conclusion of a gate: the limit exceeded by most. `details`: the command that shows what differs."""
     from jaxprof.facts.gate import row_text
 
     by_severity = "exceeded", "undecided", "within"
@@ -346,8 +340,7 @@ def gate_conclusion(result: GateResult, details: str) -> Conclusion:
 
 
 def difference_conclusion(difference: SessionDifference, name: str) -> Conclusion:
-    """Return the conclusion of two recorded sessions: what differs, that they were not measured together, what to look
-    at. `name`: what commands call the second session."""
+    """Return the conclusion of two sessions. `name`: what commands call the second one."""
     from jaxprof.facts.comparisons import answer
     from jaxprof.findings.explanation import command
 

@@ -72,7 +72,7 @@ def answers(explanation: Explanation) -> list[str]:
 
 def _session_lines(session: Session, explanation: Explanation) -> Iterator[str]:
     if explanation.subject == "program":
-        from jaxprof.analysis.programs.derive import program_result
+        from jaxprof.findings.program_result import program_result
         from jaxprof.report.program_words import title as program_title
 
         for run in session.programs:
@@ -127,8 +127,7 @@ def _longest_kernel_line(session: Session) -> Iterator[str]:
 
 
 def cost_text(finding: Finding) -> str:
-    """Return `about 6.0 s (5.6 s to 6.4 s), 30 % of the wall time`; `saves about 2.0 s of 6.0 s, 30 % of the wall time`
-    if the saving is clearly less than the cost; or `cost unknown`."""
+    """Return `about 6.0 s (5.6 s to 6.4 s), 30 % of the wall time`, with what is saved if clearly less."""
     if finding.seconds is None:
         of_what = "of memory" if finding.held else "a run"
         return f"{bytes_(finding.bytes)} {of_what}" if finding.bytes else "cost unknown"
@@ -141,7 +140,7 @@ def cost_text(finding: Finding) -> str:
     return f"{word}{seconds(finding.seconds, 2)}{between}{share}"
 
 
-def place_text(finding: Finding) -> str:
+def location_or_kernel(finding: Finding) -> str:
     """Return `train.py:91`, or the kernel with the most weight if no line is known; an empty text without either."""
     if finding.where is not None:
         return finding.where.short(finding.directory)
@@ -149,7 +148,6 @@ def place_text(finding: Finding) -> str:
 
 
 def explanation_lines(explanation: Explanation, *, width: int = WIDTH) -> Iterator[str]:
-    """Yield the explanation in lines of at most `width` columns."""
     for line in answers(explanation):
         yield from wrap(line, first="", hang=4, width=width)
     leading = explanation.leading
@@ -163,7 +161,7 @@ def explanation_lines(explanation: Explanation, *, width: int = WIDTH) -> Iterat
     for number, finding in enumerate(explanation.findings, start=1):
         head = f"{number}. {finding.code}  {cost_text(finding)}"
         head += "" if finding.where is not None or not finding.run else f"  {finding.run}"
-        source = "  ".join(part for part in (place_text(finding), safe(finding.code_line)) if part)
+        source = "  ".join(part for part in (location_or_kernel(finding), safe(finding.code_line)) if part)
         if columns(head) + 2 + columns(source) <= width:
             yield safe(f"{head}  {source}".rstrip())
         else:
@@ -197,12 +195,10 @@ def from_file_text(explanation: Explanation) -> str:
 
 
 _SENTENCES = {"findings": ("message", "fix"), "unknown": ("reason",)}
-"""Keys that are sentences, by the list with them."""
 
 
 def explanation_json(explanation: Explanation) -> dict[str, Any]:
-    """Return the documented form (docs/json.md), with sentences cut and numbers rounded so that it stays small. No row
-    is left out: what prints it does that, and counts them."""
+    """Return the documented form (docs/json.md), sentences cut and numbers rounded; no row is left out."""
     from jaxprof.report.envelope import Bounds  # text has no bounds
 
     whole: dict[str, Any] = Bounds("explanation", sys.maxsize).cut(
@@ -231,7 +227,6 @@ def entry_lines(entry: CatalogueEntry) -> Iterator[str]:
 
 
 def catalogue_lines() -> Iterator[str]:
-    """Yield every code with its title, grouped by source."""
     source = ""
     width = max(map(len, entries()))
     for entry in entries().values():

@@ -79,8 +79,7 @@ def summary(job: JobFigures) -> Iterator[Piece]:
 
 
 def nothing_found(job: JobFigures) -> str:
-    """Return that no process stands out, what was compared, and what was not; an empty text if nothing was compared and
-    the processes have no large part in common."""
+    """Return that no process stands out, what was compared, and what was not; empty if there is nothing to say."""
     compared = []
     if job.compared:
         compared.append(f"{counted(job.compared, 'loop')} by data, host, dispatch and copies")

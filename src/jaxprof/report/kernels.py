@@ -7,7 +7,7 @@ last kernel.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ from jaxprof.hlo.kernels.notices import NOT_OPTIMISED, Notice, notices, outline
 from jaxprof.report.renderers import Table, joined, text_lines
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.kernels.measured_kernel import MeasuredKernel
+    from jaxprof.analysis.kernels import MeasuredKernel
     from jaxprof.devices.absent.machine import Machine
     from jaxprof.hlo.kernels.cost.peaks import DevicePeaks
     from jaxprof.hlo.text.model import Module
@@ -72,7 +72,6 @@ def kernels_table(programs: Iterable[tuple[str, Iterable[KernelRow]]]) -> Table[
 
 _MEASURED = ("share", "measured", "flops_per_second", "bytes_per_second")
 SHOWN = ("name", "kind", "inside", "times", "flops", "bytes", *_MEASURED, "least", "bound", "sources", "op_name")
-"""Columns of the list as text, by their names in `COLUMNS`."""
 
 
 def kernel_lines(
@@ -81,8 +80,7 @@ def kernel_lines(
     choice: KernelOptions = KernelOptions(),
     measured: Mapping[str, MeasuredKernel] | None = None,
 ) -> Iterator[str]:
-    """Yield a line for each kernel, with its least time if the ceilings of the device are known, and with what a
-    capture measured of it."""
+    """Yield a line for each kernel, with its least time if ceilings are known, and what a capture measured."""
     rows = rows_of(module, machine, choice, measured=measured)
     first_notices = outline(module) if len(module.text) > LARGE else notices(module)
     yield from _notice_lines(first_notices)
@@ -99,7 +97,13 @@ def kernel_lines(
     columns[0] = replace(columns[0], title=heading)
     yield from text_lines(Table(columns, released(chain((first,), rows))), indent="")
     if choice.top is not None:
-        yield from _count_of_all(module, list(rows_of(module, machine, choice)))
+        every = kernels(module)
+        listed = [row.kernel for row in rows_of(module, machine, choice)]
+        if len(listed) < len(every):
+            moved = sum(kernel.total_bytes or 0.0 for kernel in every)
+            share = sum(kernel.total_bytes or 0.0 for kernel in listed) / moved if moved else None
+            yield ""
+            yield f"{integer(len(listed))} of {counted(len(every), 'kernel')}, with {percent(share)} of the bytes"
     if machine is not None:
         yield from ("", safe(ceilings_note(machine.device)))
     later = [notice for notice in notices(module) if notice not in first_notices] if choice.top is None else []
@@ -108,20 +112,9 @@ def kernel_lines(
 
 
 def ceilings_note(device: DevicePeaks) -> str:
-    """Return what the least times of kernels rest on, in a sentence."""
     cached = "" if device.vendor == "Google" else "; what stays in a cache takes less"
     return f"least: every byte from main memory, at the ceilings of {device.title} ({device.source}){cached}"
 
 
 def _notice_lines(listed: tuple[Notice, ...] | list[Notice]) -> Iterator[str]:
     return (safe(str(notice)) for notice in listed)
-
-
-def _count_of_all(module: Module, rows: Sequence[Ranked]) -> Iterator[str]:
-    every = kernels(module)
-    shown = [row.kernel for row in rows]
-    if len(shown) < len(every):
-        moved = sum(kernel.total_bytes or 0.0 for kernel in every)
-        share = sum(kernel.total_bytes or 0.0 for kernel in shown) / moved if moved else None
-        yield ""
-        yield f"{integer(len(shown))} of {counted(len(every), 'kernel')}, with {percent(share)} of the bytes"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from jaxprof.analysis.kernels.memory import REQUEST, SCHEDULE, MemoryPicture, device_memory
 from jaxprof.base.grouping import thinned
 from jaxprof.base.units import bytes_, percent
-from jaxprof.facts.memory import ALIVE, BUFFERS, place
+from jaxprof.facts.memory import ALIVE, BUFFERS, source_line
 from jaxprof.report.renderers import Piece, Prose, Table
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ _PLURALS = {"argument": "arguments", "output": "outputs", "temporary": "temporar
 
 
 def memory_report(picture: MemoryPicture | None) -> Iterator[Piece]:
-    """Yield what is known of the memory of a program; nothing without a picture."""
     if picture is None:
         return
     yield from map(Prose, memory_heading(picture))
@@ -37,7 +36,7 @@ def memory_report(picture: MemoryPicture | None) -> Iterator[Piece]:
     if picture.schedule is not None:
         schedule = picture.schedule
         point, alive = schedule.points[schedule.peak_at], schedule.alive(schedule.peak_at)
-        where = place(point)
+        where = source_line(point)
         yield Prose(
             f"alive at its highest point, {point.instruction}{f' ({where})' if where else ''}, instruction "
             f"{point.position + 1} of {schedule.length}, an estimate:"
@@ -74,8 +73,7 @@ def memory_heading(picture: MemoryPicture) -> Iterator[str]:
 
 
 def fit_words(session: Session, program: ProgramResult) -> str:
-    """Return whether the memory sufficed for a program, as far as that is known without its HLO: by how it ended, and
-    by what the allocators of its devices held, or its live arrays."""
+    """Return whether the memory sufficed for a program, by how it ended and what its devices or arrays held."""
     run = program.run
     failure = next((finding.message for finding in program.findings if finding.code == "program_failed"), "")
     if "out of memory" in failure:

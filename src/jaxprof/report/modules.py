@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 
 def view_lines(program: HloProgram, view: str) -> Iterator[str]:
-    """Yield the gaps of a program, which come before what is derived from the rest, and one of its views as text:
-    findings, barriers or memory."""
+    """Yield the notices of a program, then one of its views as text: findings, barriers or memory."""
     listed = notices(program.hlo)
     if listed:
         yield from (*(safe(str(notice)) for notice in listed), "")
@@ -37,7 +36,6 @@ _LINES = 3
 
 
 def _findings_lines(program: HloProgram) -> Iterator[str]:
-    """Yield each finding with its cost, its fix, and where it is, those first that cost most."""
     found = findings_of(program)
     for finding in found:
         cost = f"  ({cost_text(finding)})" if finding.seconds is not None or finding.bytes else ""
@@ -85,16 +83,6 @@ def devices_table(programs: Sequence[HloProgram]) -> list[str]:
     return [*text_lines(Table(_DEVICES, programs), indent=""), "", *_WHAT_STEPS_ARE, *on_gpu]
 
 
-def _flops(program: HloProgram) -> float | None:
-    whole = totals(program.hlo)
-    return None if whole.opaque else whole.flops
-
-
-def _moved_bytes(program: HloProgram) -> float | None:
-    whole = totals(program.hlo)
-    return None if whole.unsized else whole.bytes
-
-
 def _memory_text(program: HloProgram) -> str:
     needed, available = program.memory_needed_bytes, program.device.memory_bytes if program.device is not None else 0
     too_large = needed is not None and needed > available
@@ -104,8 +92,8 @@ def _memory_text(program: HloProgram) -> str:
 _DEVICES: Facts[HloProgram] = (
     column("device", "device_label"),
     column("kernels", lambda program: len(kernels(program.hlo)), right=True),
-    column("FLOPs", _flops, scaled),
-    column("bytes", _moved_bytes, bytes_),
+    column("FLOPs", lambda program: None if (whole := totals(program.hlo)).opaque else whole.flops, scaled),
+    column("bytes", lambda program: None if (whole := totals(program.hlo)).unsized else whole.bytes, bytes_),
     column("at least", "step.bound_seconds", seconds),
     column("bound by", "step.limit"),
     column("memory", _memory_text),

@@ -24,8 +24,7 @@ _CAPTURED = "`jaxprof run` captures kernels, and `jaxprof script --capture-steps
 
 
 def chosen_run(session: Session, name: str, run_id: str | None) -> Run:
-    """Return run `run_id`, by default the only one with a timeline. Raises UsageError if there is none, or several.
-    `name`: what commands call the session."""
+    """Return run `run_id`, by default the only one with a timeline. Raises UsageError for none, or several."""
     usable = [run for run in session.runs.values() if TEXT_NAME in run.texts]
     listed = ", ".join(f"{run.id} ({run.label})" for run in usable[:10])
     if run_id is not None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 
-from jaxprof.analysis.programs.derive import program_result, requested_function
 from jaxprof.analysis.programs.functions import FunctionCompiles
 from jaxprof.analysis.programs.result import NOT_SEEN, ProgramResult, states_by_column
 from jaxprof.base.text import columns, shorten
@@ -17,6 +16,7 @@ from jaxprof.base.units import bytes_, counted, integer, percent, seconds, whole
 from jaxprof.base.values import frozen
 from jaxprof.facts import Facts, column, pick
 from jaxprof.facts.programs import COMPILES, LINES, SHARE_OF_WALL, ProgramFact, ProgramRow, rows_of
+from jaxprof.findings.program_result import program_result, requested_function
 from jaxprof.report.program_words import (
     ARGV_WIDTH,
     cache,
@@ -68,8 +68,7 @@ LETTERS = {
 
 
 def letters(program: ProgramResult, width: int) -> str:
-    """Return the time line from start to end in `width` columns, each with the letter of the state that took most of
-    its time; an empty text for a program that took no time."""
+    """Return the time line in `width` columns, each with the letter of the state that took most of its time."""
     if program.wall_seconds <= 0:
         return ""
     begin = program.began_seconds
@@ -79,8 +78,7 @@ def letters(program: ProgramResult, width: int) -> str:
 
 
 def rounded(parts: Sequence[float], whole: float) -> tuple[list[str], str]:
-    """Format `parts` and their sum `whole`, in seconds, rounded so that the printed parts add up to the printed sum.
-    Each printed part is within one unit of the last decimal of its value."""
+    """Format `parts` and their sum `whole`, in seconds, rounded so that printed parts add up to the printed sum."""
     decimals = 1 if whole >= 1000 else 2 if whole >= 100 else 3
     unit = 10.0**-decimals
     total = round(whole / unit)
@@ -193,7 +191,6 @@ def program_report(session: Session, run: Run) -> Iterator[Piece]:
 
 
 def program_view_text(session: Session, view: str) -> str:
-    """Return one of `VIEWS` of every program of the session as text."""
     parts = []
     for run in session.programs:
         program = program_result(session, run.id)
@@ -305,7 +302,6 @@ def _array_table(program: ProgramResult) -> Iterator[Piece]:
 
 
 def _notes(program: ProgramResult) -> Iterator[Piece]:
-    """Yield what the recording did not see, its warnings, and its cost."""
     for note in program.notes:
         yield Prose(note.message or words(note.code), "note: ")
     for warning in program.run.warnings:
@@ -316,26 +312,37 @@ def _notes(program: ProgramResult) -> Iterator[Piece]:
 
 
 def _compiles(program: ProgramResult) -> Iterator[Piece]:
-    """Yield the whole compile ledger, by function and then row by row."""
     yield from functions_report(program, 0)
     if program.compiles:
         yield from ("", ledger(program))
 
 
 def functions_report(program: ProgramResult, shown: int = _FUNCTIONS_SHOWN) -> Iterator[Piece]:
-    """Yield the compiled functions, the most expensive ones first, each with the reasons of its compilations; nothing
-    if nothing was compiled. `shown`: most functions in text, 0 for all."""
+    """Yield the compiled functions, the most expensive first, with the reasons. `shown`: most in text, 0 for all."""
     if not program.functions:
         return
     rest = program.functions[shown:]
     count, took = sum(function.count for function in rest), sum(function.seconds for function in rest)
+
+    def under(row: ProgramRow) -> Iterator[Prose]:
+        """Yield the range of each stage, then the reasons for compiling again, the most frequent first."""
+        function: FunctionCompiles = row.item
+        if spreads := function.spreads():
+            stages = ", ".join(f"{name} {_range(each.minimum, each.maximum)}" for name, each in spreads.items())
+            yield Prose(f"each: {stages}", " " * 9, 3)
+        again = [reason for reason in function.reasons if reason.code != "first"]
+        for reason in again[:_REASONS_SHOWN]:
+            yield Prose(f"{integer(reason.count)} × {reason.text}", " " * 9, 3)
+        if len(again) > _REASONS_SHOWN:
+            yield Prose(f"and {len(again) - _REASONS_SHOWN} more kinds of reason", " " * 9)
+
     yield Table(
         FUNCTIONS,
         rows_of(program, program.functions),
         ledger_title(program),
         most=shown,
         rest=f"and {counted(len(rest), 'more function')}: {counted(count, 'compilation')}, {seconds(took)}",
-        under=lambda row: (*_stage_ranges(row.item), *_reasons(row.item)),
+        under=under,
     )
 
 
@@ -348,25 +355,9 @@ def ledger(program: ProgramResult) -> Table[ProgramRow]:
     return Table(COMPILES_TEXT, rows_of(program, program.compiles), under=under)
 
 
-def _stage_ranges(function: FunctionCompiles) -> Iterator[Prose]:
-    """Yield the range of each stage over the compilations of a function; nothing for a single compilation."""
-    stages = [f"{name} {_range(spread.minimum, spread.maximum)}" for name, spread in function.spreads().items()]
-    if stages:
-        yield Prose(f"each: {', '.join(stages)}", " " * 9, 3)
-
-
 def _range(least: float, most: float) -> str:
     low, high = seconds(least), seconds(most)
     return low if low == high else f"{low} to {high}"
-
-
-def _reasons(function: FunctionCompiles) -> Iterator[Prose]:
-    """Yield why a function was compiled again, a paragraph for each kind of reason."""
-    again = [reason for reason in function.reasons if reason.code != "first"]
-    for reason in again[:_REASONS_SHOWN]:
-        yield Prose(f"{integer(reason.count)} × {reason.text}", " " * 9, 3)
-    if len(again) > _REASONS_SHOWN:
-        yield Prose(f"and {len(again) - _REASONS_SHOWN} more kinds of reason", " " * 9)
 
 
 _VIEWS: dict[str, Callable[[ProgramResult], Iterator[Piece]]] = {

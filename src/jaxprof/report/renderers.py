@@ -65,8 +65,7 @@ def text_lines(table: Table[Any], *, indent: str = "  ", width: int = 0, all_col
 def _aligned(
     table: Table[Any], page: Sequence[list[str]], rest: Iterator[list[str]], indent: str, width: int, all_columns: bool
 ) -> Iterator[str]:
-    """Yield the heading, the first page, and the `rest` of a longer table. A longer table keeps its empty columns,
-    because the rest may have values there."""
+    """Yield heading, first page and `rest`. A longer table keeps empty columns: the rest may have values there."""
     columns = table.for_people()
     is_longer = isinstance(table.rows, Iterator) and len(page) == PAGE
 
@@ -212,8 +211,6 @@ def joined(key: str, facts: Iterable[Fact[Row]], parts: Iterable[tuple[str, Iter
 
 @frozen
 class Prose:
-    """A paragraph of a report."""
-
     text: str
     first: str = "  "
     """What is before it: blanks, and a mark or a label. Blanks are for text alone."""
@@ -223,8 +220,6 @@ class Prose:
 
 @frozen
 class Headline:
-    """A heading inside a report."""
-
     text: str
 
 

@@ -20,7 +20,7 @@ from jaxprof.facts.runs import RUNS, RunRow, interval_text
 from jaxprof.report.renderers import Headline, Piece, Prose, Table
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS
-from jaxprof.stats.modes import modes_text
+from jaxprof.stats.summary import modes_text
 
 if TYPE_CHECKING:
     from jaxprof.analysis.runs.ab import AbResult
@@ -86,8 +86,7 @@ def rows_of_group(group: RunGroup) -> list[RunRow]:
 
 
 def versus_text(result: RunResult) -> str:
-    """Return the speed-up of a run over its baseline, `6.9× (6.8-7.0)`; `1×` for a baseline, `0-copy` if nothing was
-    moved, a dash if it is unknown."""
+    """Return the speed-up of a run, `6.9× (6.8-7.0)`; `1×` for a baseline, `0-copy` if nothing was moved."""
     if not result.run.plan.baseline:
         return "1×" if result.summary is not None else UNKNOWN
     if result.moved_nothing:
@@ -96,8 +95,7 @@ def versus_text(result: RunResult) -> str:
 
 
 def versus_sentence(result: RunResult, baseline: str) -> str:
-    """Return the speed-up over `baseline` in words, `6.9× (6.8-7.0) as fast as numpy`, or `inconclusive beside numpy:
-    1.3× (0.9-1.8)`; empty if it is unknown, or if nothing was moved."""
+    """Return the speed-up in words, `6.9× (6.8-7.0) as fast as numpy`; empty if unknown, or if nothing was moved."""
     if result.versus is None or result.moved_nothing:
         return ""
     if result.versus.speedup.verdict == "inconclusive":
@@ -106,8 +104,7 @@ def versus_sentence(result: RunResult, baseline: str) -> str:
 
 
 def verdicts_text(rows: Sequence[RunRow]) -> str:
-    """Return the verdict of each run against its baseline, after what it rests on: `3 launches: jit faster than numpy`;
-    an empty text if nothing is compared."""
+    """Return the verdict of each run after what it rests on, `3 launches: jit faster than numpy`; empty without any."""
     names = {row.run.id: row.run.as_baseline for row in rows}
     by_basis: dict[str, list[str]] = {}
     for row in rows:
@@ -138,8 +135,7 @@ def one_time_text(result: RunResult) -> str:
 
 
 def check_text(result: RunResult) -> str:
-    """Return the outcome of the check: `ok, 1.2e-07`; `WRONG, 41 %` (of the numbers); `unstable`; `not checked`; a dash
-    for a baseline without a check, and if there is no check."""
+    """Return the outcome of the check: `ok, 1.2e-07`; `WRONG, 41 %` (of the numbers); `unstable`; `not checked`."""
     check = result.run.check
     if check is not None and check.unstable_elements is not None:
         return "unstable"
@@ -167,7 +163,6 @@ _LABEL: Fact[RunRow] = column("", "label")
 BREAK_EVEN: Fact[RunRow] = column("break-even", lambda row: break_even_text(row.result), right=True)
 CHECK: Fact[RunRow] = column("check", lambda row: check_text(row.result))
 _SPREAD = pick(_FACTS, "samples", "minimum_seconds", "mean_seconds", "p95_seconds", "maximum_seconds")
-"""Columns with the distribution of the samples of a call."""
 MODES: Fact[RunRow] = column("two modes", lambda row: row.result.modes and modes_text(row.result.modes))
 _BEFORE_STEADY: Facts[RunRow] = (
     *pick(_FACTS, "trace_seconds", "lower_seconds", "compile_seconds"),
@@ -175,7 +170,6 @@ _BEFORE_STEADY: Facts[RunRow] = (
     *pick(_FACTS, "first_run_seconds"),
     _transfer("transfer_out", "to host"),
 )
-"""Columns with the phases before and after the steady run."""
 _RATES = pick(
     _FACTS, "dispatch_median_seconds", "pipelined_median_seconds", "first_after_pause_seconds", "flops_per_second",
     "bytes_per_second", "peak_bytes", "transfer_in_bytes_per_second",
@@ -195,7 +189,6 @@ _Notes = dict[str, dict[str, list[str]]]
 
 
 def run_reports(session: Session) -> Iterator[Iterable[Piece]]:
-    """Yield the reports of all groups of runs that can be compared, then those of the sweeps."""
     sweeps = {sweep.workload: sweep for sweep in sweep_groups(session)}
     for group in groups(session):
         if group.workload not in sweeps:
@@ -205,8 +198,7 @@ def run_reports(session: Session) -> Iterator[Iterable[Piece]]:
 
 
 def group_report(session: Session, group: RunGroup, warnings: int | None = _WARNINGS_SHOWN) -> Iterator[Piece]:
-    """Yield how fast each run of a group is, its samples, its phases, what a call moves, and its problems, with at most
-    that many `warnings` (None: all)."""
+    """Yield how fast each run of a group is, its samples, phases and traffic, and at most that many `warnings`."""
     device = group.devices[0] if len(group.devices) == 1 else ""
     parts = [group.workload, parameters_text(group.parameters), group.preset, device]
     yield Headline("  ·  ".join(part for part in parts if part))
@@ -264,8 +256,7 @@ _PHASES_OVER_LAUNCHES = ("trace", "lower", "compile", "first_run")
 
 
 def launches_text(run_result: RunResult) -> str:
-    """Return the intervals of the phases that each launch has once, `95 % over 3 launches: compile 37.0 ms to 39.1 ms,
-    ...`; an empty text for a single launch."""
+    """Return `95 % over 3 launches: compile 37.0 ms to 39.1 ms, ...`; empty for a single launch."""
     over = run_result.over_launches
     phases = {name: over[name] for name in _PHASES_OVER_LAUNCHES if name in over}
     intervals = [
@@ -278,8 +269,7 @@ def launches_text(run_result: RunResult) -> str:
 
 
 def problems(rows: Iterable[RunRow], most: int | None = _WARNINGS_SHOWN) -> Iterator[Piece]:
-    """Yield failures and at most that many warnings (None: all), those about wrong results first, under an empty line.
-    Those that several runs share are written once."""
+    """Yield failures and at most that many warnings, those about wrong results first, each once for all its runs."""
     failure_notes: _Notes = {}
     warning_notes: _Notes = {}
     warnings: list[tuple[WarningRaised, str]] = []
@@ -313,7 +303,6 @@ def _notes(mark: str, notes: _Notes) -> Iterator[Piece]:
 
 
 def sweep_report(sweep: SweepGroup) -> Iterator[Piece]:
-    """Yield the title of a sweep, its table by size and variant, and its crossovers in words."""
     yield from (Headline(f"{sweep.workload}  ·  {sweep.parameter} swept"), sweep_table(sweep))
     if crossovers := sweep.crossovers():
         yield ""
@@ -328,7 +317,6 @@ def _labelled_by_size(session: Session, sweep: SweepGroup) -> Iterator[RunRow]:
 
 
 def sweep_table(sweep: SweepGroup) -> Table[float]:
-    """Return the table of a sweep: a row for each size, a column for each variant."""
     several = len({line.device for line in sweep.lines}) > 1
     columns = [_variant_column(line, line.label if several else line.variant) for line in sweep.lines]
     sized: Fact[float] = column(sweep.parameter, lambda size: size, scaled)
@@ -336,8 +324,6 @@ def sweep_table(sweep: SweepGroup) -> Table[float]:
 
 
 def _variant_column(line: SweepLine, title: str) -> Fact[float]:
-    """Return the column with the time and the speed-up of a variant at each size."""
-
     def cell(size: float) -> str | None:
         result = line.points.get(size)
         if result is None or result.summary is None:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from jaxprof.base.text import safe
 from jaxprof.base.units import UNKNOWN, bytes_, integer, percent, ratio, scaled, seconds
 from jaxprof.facts import RUN, Fact, column, pick
-from jaxprof.facts.views import OF_PROGRAMS, view_of
+from jaxprof.facts.answers import OF_PROGRAMS, view_of
 from jaxprof.report.renderers import WIDE, Headline, Piece, Prose, Table, joined, report_lines
 from jaxprof.session import Run, Session
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.kernels import MeasuredKernel
     from jaxprof.analysis.kernels.measured import MeasuredKernels
-    from jaxprof.analysis.kernels.measured_kernel import MeasuredKernel
     from jaxprof.events import PassTimes, StepTimes, TrustCheck
 
 _DEEPEST = 12
@@ -40,7 +40,6 @@ _NO_CAPTURE = {
 
 
 def to_text(session: Session) -> str:
-    """Return the whole report, without a line break at its end."""
     return "\n".join(report_lines(_whole(session)))
 
 
@@ -84,8 +83,7 @@ def _whole(session: Session) -> Iterator[Piece]:
 
 
 def view_table(session: Session, view: str) -> Table[Any]:
-    """Return the view of every run as a table for CSV: a row for each kernel, pass, step, buffer, check, compilation,
-    finding, copy or state."""
+    """Return the view of every run as a table for CSV, a row for each of its items."""
     items = view_of(view)
     parts = ((run.id, items.of(session, run) or ()) for run in session.runs.values())
     return joined(RUN.key, items.facts, parts)

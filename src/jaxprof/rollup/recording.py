@@ -64,7 +64,7 @@ class RollUpRecorder:
         """Write the roll-up. Returns the processor time that it took, in seconds."""
         began = time.thread_time()
         try:
-            from jaxprof.jobs.process_file import ProcessFile
+            from jaxprof.jobs.job import ProcessFile
             from jaxprof.rollup.making import build, write
 
             began = time.thread_time()  # the import does not count, because it happens once

@@ -91,21 +91,18 @@ def _reachable(address: Address) -> str:
 def _child(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
     """Run the child during the block, and end it afterwards whatever happens in it."""
     environment = {**os.environ, "JAX_PLATFORMS": "cpu"}  # the child computes nothing, and must not take a device
-    process = subprocess.Popen(
+    with subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         env=environment,
         start_new_session=True,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def _output_until_written(process: subprocess.Popen[bytes], until: float) -> bytes | None:

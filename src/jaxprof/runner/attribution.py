@@ -104,7 +104,6 @@ def environment(placed: Mapping[str, str]) -> dict[str, str]:
 
 
 def xla_flags(placed: Mapping[str, str]) -> str:
-    """Return the `XLA_FLAGS` of a child with this environment."""
     return placed.get("XLA_FLAGS", os.environ.get("XLA_FLAGS", ""))
 
 
@@ -138,6 +137,5 @@ def capture(session_recorder: SessionRecorder, asked: RunRequest, start: Callabl
 
 
 def untaken(run: str, why: str) -> TrustReported:
-    """Return the event that reports that the names could not be obtained."""
     row = TrustCheck(code="not_captured", message=f"not captured: {why}")
     return TrustReported(run=run, kind=KIND, rows=[row])

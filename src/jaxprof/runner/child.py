@@ -141,9 +141,6 @@ class ChildProcess:
         finally:
             os.close(pipes.events_write)
             os.close(pipes.control_read)
-        self._watch_all(pipes)
-
-    def _watch_all(self, pipes: Pipes) -> None:
         self._control = pipes.control_write
         self._end = -1
         if hasattr(os, "pidfd_open"):

@@ -16,7 +16,7 @@ _NOTED_WARNINGS = ("sharding", "library_gemms", "debug_calls_left_out")
 """Codes of the warnings that say what was compiled."""
 
 
-def compiled_now(
+def compile_now(
     target: Target, options: CompileOptions, variables: Mapping[str, str] | None, note: Callable[[str], None]
 ) -> list[HloProgram]:
     """Lower and compile the target now, in child processes, without running anything, and return its modules. `note` is

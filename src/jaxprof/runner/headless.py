@@ -40,7 +40,6 @@ _SIGNALS = signals("SIGINT", "SIGTERM", "SIGHUP")
 
 
 Item = list[Event] | signal.Signals | Future[None]
-"""Events, a signal, or that the scheduler's thread has ended."""
 
 
 class HeadlessRuns:
@@ -87,21 +86,18 @@ class HeadlessRuns:
                 item.result()
                 return
             if isinstance(item, signal.Signals):
-                self._stop(item)
+                if self.stopped_by is None and item == signal.SIGINT:
+                    self._progress.note("interrupted: cancelling the run; what was measured is kept")
+                self.stopped_by = self.stopped_by or item
+                self._signals_received += 1
+                if self._signals_received > 2:
+                    self.scheduler.close(self._reason())
+                else:
+                    for _ in range(1 if item == signal.SIGINT else 2):  # the second time without a grace period
+                        self.scheduler.cancel_all()
             else:
                 self._progress.take(item)
             self._report_storage()
-
-    def _stop(self, number: signal.Signals) -> None:
-        if self.stopped_by is None and number == signal.SIGINT:
-            self._progress.note("interrupted: cancelling the run; what was measured is kept")
-        self.stopped_by = self.stopped_by or number
-        self._signals_received += 1
-        if self._signals_received > 2:
-            self.scheduler.close(self._reason())
-            return
-        for _ in range(1 if number == signal.SIGINT else 2):  # the second time without a grace period
-            self.scheduler.cancel_all()
 
     def _reason(self) -> str:
         if self.stopped_by is None:
@@ -146,7 +142,22 @@ class Progress:
         if not self._redraws and self._clock() - self._noted_seconds < QUIET_SECONDS:
             return
         current = next((run for run in self.session.runs.values() if run.status == "running"), None)
-        line = self._live_line(current) if current is not None else ""
+        line = ""
+        if current is not None:
+            phase, elapsed = current.present_phases.get(current.current_phase), ""
+            if phase is not None and phase.started_seconds is not None:
+                took = max(0.0, self._clock() - phase.started_seconds)
+                elapsed = f"{current.current_phase.replace('_', ' ')} {took:.1f} s"
+            elif not current.phases:
+                elapsed = current.note or "starting"
+            parts = [self._number_and_label(current), elapsed]
+            measured = result(self.session, current.id)
+            if measured.summary is not None:
+                parts.append(f"{_median(measured)}  {counted(measured.summary.count, 'sample')}")
+            share = percent(current.fraction) if current.fraction is not None else ""
+            left = left_in_words(self.session.runs.values(), self._clock())
+            parts.append(", ".join(filter(None, (share, left))))
+            line = "  ".join(filter(None, parts))
         if not self._redraws:
             if line:
                 self.note(line)
@@ -157,26 +168,9 @@ class Progress:
             self._write(_CLEAR + line)
 
     def end(self) -> None:
-        """Remove the live line."""
         if self._drawn:
             self._drawn = ""
             self._write(_CLEAR)
-
-    def _live_line(self, run: Run) -> str:
-        parts = [self._number_and_label(run), self._phase(run)]
-        measured = result(self.session, run.id)
-        if measured.summary is not None:
-            parts.append(f"{_median(measured)}  {counted(measured.summary.count, 'sample')}")
-        share = percent(run.fraction) if run.fraction is not None else ""
-        left = left_in_words(self.session.runs.values(), self._clock())
-        parts.append(", ".join(filter(None, (share, left))))
-        return "  ".join(filter(None, parts))
-
-    def _phase(self, run: Run) -> str:
-        phase = run.present_phases.get(run.current_phase)
-        if phase is None or phase.started_seconds is None:
-            return (run.note or "starting") if not run.phases else ""
-        return f"{run.current_phase.replace('_', ' ')} {max(0.0, self._clock() - phase.started_seconds):.1f} s"
 
     def _finished_line(self, run: Run) -> str:
         if run.status != "ok":

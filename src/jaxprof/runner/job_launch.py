@@ -30,7 +30,7 @@ from jaxprof.base.operating_system import processors
 from jaxprof.base.units import counted
 from jaxprof.jobs.folder import ROLL_UP_ENDING, ROLL_UP_FOLDER
 from jaxprof.jobs.process import variables_for
-from jaxprof.runner.escalation import (
+from jaxprof.runner.program_signals import (
     ENDING_SIGNALS,
     GRACE_SECONDS,
     KILL,
@@ -43,7 +43,7 @@ from jaxprof.runner.escalation import (
 from jaxprof.session.files import EXTENSION, JOB_EXTENSION, process_number
 
 if TYPE_CHECKING:
-    from jaxprof.engine.protocol.recording import RecordingOptions
+    from jaxprof.engine.protocol import RecordingOptions
 
 _LOOK_SECONDS = 0.05
 _STEPS_TO_CLOSE = 2
@@ -92,7 +92,16 @@ class JobLaunch:
         running = dict(enumerate(self._processes))
         try:
             while running or ((escalation.asked is not None or escalation.step) and self._orphans()):
-                self._pass_signals(report)
+                while self._signals:
+                    number, received = self._signals.popleft()
+                    if number in ENDING_SIGNALS:
+                        if self._escalation.asked is None:
+                            name = signal.Signals(number).name
+                            report(f"{name}: processes that have not ended {2 * GRACE_SECONDS:g} s from now are killed")
+                        self._escalation.ask(number)
+                        continue_stopped(descendants(os.getpid()))
+                    if not received:
+                        self._send(number)
                 for index, process in list(running.items()):
                     if process.poll() is None:
                         continue
@@ -114,18 +123,6 @@ class JobLaunch:
             raise
         _adopt_orphans(adopt=False)
         return first_failure
-
-    def _pass_signals(self, report: Callable[[str], object]) -> None:
-        while self._signals:
-            number, received = self._signals.popleft()
-            if number in ENDING_SIGNALS:
-                if self._escalation.asked is None:
-                    name = signal.Signals(number).name
-                    report(f"{name}: processes that have not ended {2 * GRACE_SECONDS:g} s from now are killed")
-                self._escalation.ask(number)
-                continue_stopped(descendants(os.getpid()))
-            if not received:
-                self._send(number)
 
     def _send(self, number: int) -> None:
         for process in self._processes:

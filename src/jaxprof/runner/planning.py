@@ -30,7 +30,6 @@ class PlannedRun:
     baseline: PlannedRun | None = None
     """The run that this one is compared with; None for the baseline itself."""
     compile_only: bool = False
-    """Whether the program is lowered and compiled, and not run."""
     elsewhere: AbsentDevices | None = None
     """Devices not on this machine for which it is compiled; `spec.device` is then their label."""
     mesh: Mapping[str, int] = field(default_factory=dict)
@@ -139,22 +138,17 @@ def plan_compiles(
                 f"the mesh {axes} has {math.prod(mesh.values())} devices, but {absent.label} has {absent.devices}",
                 "The product of the sizes is the number of devices.",
             )
-    chosen = info.variant(variant) if variant else _compiled_variant(info)
+    if variant:
+        chosen = info.variant(variant)
+    else:  # what runs op by op can be compiled as a whole, too
+        jax_variants = [each for how in ("jit", "eager") for each in info.variants if each.how == how]
+        if not jax_variants:
+            raise UsageError(f"{info.name} has no JAX variant to compile", "Its variants are all NumPy.")
+        chosen = jax_variants[0]
     if chosen.how == "numpy":
         raise UsageError(f"{info.name} {chosen.name} is NumPy: there is nothing to compile", "Choose a jit variant.")
-    spec = RunSpec(
-        target=info.target,
-        workload=info.name,
-        variant=chosen.name,
-        how="compile",
-        device=choice.devices[0],
-        parameters=info.resolve(choice.preset, choice.settings),
-        preset=choice.preset,
-        precision=chosen.precision,
-        arguments=tuple(choice.arguments),
-        keep_constants=choice.keep_constants,
-        seed=choice.seed,
-    )
+    parameters = info.resolve(choice.preset, choice.settings)
+    spec = replace(_spec(info, chosen, parameters, choice), how="compile", device=choice.devices[0])
     if not for_devices:
         return [PlannedRun(spec=spec, compile_only=True)]
     return [
@@ -228,14 +222,6 @@ def read_settings(items: Sequence[str]) -> dict[str, str]:
     return settings
 
 
-def _compiled_variant(info: WorkloadInfo) -> VariantInfo:
-    for how in ("jit", "eager"):
-        for variant in info.variants:
-            if variant.how == how:
-                return variant
-    raise UsageError(f"{info.name} has no JAX variant to compile", "Its variants are all NumPy.")
-
-
 def read_sweep(text: str, parameters: Sequence[Parameter]) -> tuple[str, Sequence[Scalar]]:
     """Return the parameter and its values, in ascending order, of the sweep that `text` describes. Raises UsageError
     naming what is wrong."""
@@ -278,26 +264,32 @@ def _one_size(
         for device in devices:
             if variant.name not in choice.variants and not worth_running(variant, device.partition(":")[0]):
                 continue
-            spec = RunSpec(
-                target=info.target,
-                workload=info.name,
-                variant=variant.name,
-                how=variant.how,
+            spec = replace(
+                _spec(info, variant, parameters, choice),
                 device=device,
-                parameters=dict(parameters),
-                preset=choice.preset,
-                precision=variant.precision,
                 budget_seconds=choice.budget_seconds,
                 max_seconds=choice.max_seconds,
-                arguments=tuple(choice.arguments),
-                keep_constants=choice.keep_constants,
                 compilation_cache=choice.compilation_cache,
                 capture=choice.capture,
-                seed=choice.seed,
                 launches=choice.launches,
             )
             planned = PlannedRun(spec=spec, baseline=baseline)
             plans.append(planned)
-            if baseline is None:
-                baseline = planned
+            baseline = baseline or planned
     return plans
+
+
+def _spec(info: WorkloadInfo, variant: VariantInfo, parameters: Mapping[str, Scalar], choice: PlanOptions) -> RunSpec:
+    return RunSpec(
+        target=info.target,
+        workload=info.name,
+        variant=variant.name,
+        how=variant.how,
+        device=HOST,
+        parameters=dict(parameters),
+        preset=choice.preset,
+        precision=variant.precision,
+        arguments=tuple(choice.arguments),
+        keep_constants=choice.keep_constants,
+        seed=choice.seed,
+    )

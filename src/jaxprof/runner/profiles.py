@@ -73,7 +73,6 @@ def session_of_profile(
 
 
 def session_name(path: Path) -> str:
-    """Return the name of the session made from the profile at `path`."""
     return (path.name.split(".")[0] or "profile") + EXTENSION
 
 

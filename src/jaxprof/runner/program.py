@@ -26,10 +26,16 @@ from jaxprof.base.errors import UsageError, WorkerError
 from jaxprof.base.files import with_home, write_all
 from jaxprof.base.operating_system import refuse_own_code, refuse_to_run
 from jaxprof.base.values import field, frozen
-from jaxprof.engine.protocol import encode_request
-from jaxprof.engine.protocol.recording import CaptureRequest, RecordingOptions
+from jaxprof.engine.protocol import CaptureRequest, RecordingOptions, encode_request
 from jaxprof.runner.child import OUT_OF_MEMORY, ChildProcess, Pipes
-from jaxprof.runner.escalation import ENDING_SIGNALS, TERMINATE, Escalation, continue_stopped, descendants, signal_each
+from jaxprof.runner.program_signals import (
+    ENDING_SIGNALS,
+    TERMINATE,
+    Escalation,
+    continue_stopped,
+    descendants,
+    signal_each,
+)
 
 if TYPE_CHECKING:
     import psutil
@@ -95,15 +101,15 @@ def working_directory(directory: str) -> Path:
 def read_command(text: str, directory: str) -> ProgramCommand:
     """Return the program of a command line, as after `python`: `train.py --epochs 1`, `-m package.module`, which runs
     in the `directory` where it was recorded, if that is here. Raises UsageError."""
-    place = working_directory(directory)
+    folder = working_directory(directory)
     try:
         words = shlex.split(text)
     except ValueError as error:
         raise UsageError(f"the command cannot be split: {error}", "Close every quote, as in a shell.") from None
     if not words:
         raise UsageError("no program is given", "Give train.py, or -m package.module.")
-    program = ProgramCommand.of(words, str(place))
-    path = place / with_home(program.path)
+    program = ProgramCommand.of(words, str(folder))
+    path = folder / with_home(program.path)
     if program.module and not _MODULE.match(program.path):
         raise UsageError(f"{program.path!r} is not a module name", "Give -m package.module.")
     if program.module:
@@ -268,19 +274,16 @@ class ProgramProcess(ChildProcess):
 
     def _received(self, name: str, data: bytes) -> list[Event]:
         if name == "stderr" and self._inherit:
-            self._pass_on(data)
+            # Write all of `data` to our stderr. If nobody reads ours any more, close the program's: it will notice.
+            try:
+                write_all(STDERR, data)
+            except OSError:
+                stream = self._process.stderr
+                if stream is not None and not stream.closed:
+                    if "stderr" in self._watched():
+                        self._selector.unregister(stream)
+                    stream.close()
         return super()._received(name, data)
-
-    def _pass_on(self, data: bytes) -> None:
-        """Write all of `data` to our stderr. If nobody reads ours any more, close the program's: it will notice."""
-        try:
-            write_all(STDERR, data)
-        except OSError:
-            stream = self._process.stderr
-            if stream is not None and not stream.closed:
-                if "stderr" in self._watched():
-                    self._selector.unregister(stream)
-                stream.close()
 
 
 def _is_stopped_now(pid: int) -> bool:

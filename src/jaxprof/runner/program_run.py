@@ -256,8 +256,8 @@ class ProgramScheduler(RecordingScheduler):
     def _time_empty_call(self) -> None:
         """Time an empty call if calls of the hot loop are so brief that their own work has to be told from it. A job's
         processes, which may be thousands, leave that unknown, and so does a program that the user ended."""
-        from jaxprof.analysis.programs.derive import program_result
         from jaxprof.analysis.programs.loop_time import needs_empty_call
+        from jaxprof.findings.program_result import program_result
 
         interrupted = self._cancel_requests or self._closed or self.session.runs[self._run].status == "cancelled"
         if interrupted or self.session.process_count != 1:

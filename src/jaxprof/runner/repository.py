@@ -7,7 +7,8 @@ import os
 import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +83,8 @@ class Repository:
 def repository_of(target: str) -> Repository:
     """Return the repository that holds `target`: one of its files, or a module of the present folder. Raises UsageError
     if there is no git, no such folder, or no repository, with git's own words if it refuses one."""
-    place = target.rpartition(":")[0] or target
-    start = with_home(place).resolve().parent if is_file(place) else Path.cwd()
+    location = target.rpartition(":")[0] or target
+    start = with_home(location).resolve().parent if is_file(location) else Path.cwd()
     if not start.is_dir():
         raise UsageError(f"there is no folder {start}", "A revision needs the target's file on this machine.")
     top = git(start, "rev-parse", "--show-toplevel")
@@ -101,31 +102,25 @@ def revisions(targets: Iterable[tuple[str, str]]) -> Iterator[RevisionRead]:
     workloads, and files in no repository. Asks git once for each folder."""
     known: dict[Path, RevisionRead | None] = {}
     for run, target in targets:
-        place = target.rpartition(":")[0]
-        if not is_file(place):
+        location = target.rpartition(":")[0]
+        if not is_file(location):
             continue
-        folder = Path(place).parent
+        folder = Path(location).parent
         if folder not in known:
-            known[folder] = _revision(target)
+            known[folder] = None
+            with suppress(UsageError):
+                repository = repository_of(target)
+                if commit := repository.commit("HEAD"):
+                    dirty = repository.is_dirty(PATIENCE_SECONDS)
+                    known[folder] = RevisionRead(repository=str(repository.folder), commit=commit, dirty=dirty)
         read = known[folder]
         if read is not None:
-            yield RevisionRead(run=run, repository=read.repository, commit=read.commit, dirty=read.dirty)
+            yield replace(read, run=run)
 
 
-def _revision(target: str) -> RevisionRead | None:
-    try:
-        repository = repository_of(target)
-        commit = repository.commit("HEAD")
-    except UsageError:
-        return None
-    if commit is None:
-        return None
-    return RevisionRead(repository=str(repository.folder), commit=commit, dirty=repository.is_dirty(PATIENCE_SECONDS))
-
-
-def is_file(place: str) -> bool:
+def is_file(location: str) -> bool:
     """Return whether the first part of a target names a file, and not a module or a workload."""
-    return place.endswith(".py") or "/" in place
+    return location.endswith(".py") or "/" in location
 
 
 @frozen
@@ -183,10 +178,10 @@ class Revision:
 
     def target(self, present: str) -> str:
         """Return the target `present` in this revision. Raises UsageError if the revision lacks its file or module."""
-        place, colon, function = present.rpartition(":") if ":" in present else (present, "", "")
-        if not is_file(place):
-            return f"{self._module(place)}{colon}{function}"
-        inside = with_home(place).resolve().relative_to(self.repository)
+        location, colon, function = present.rpartition(":") if ":" in present else (present, "", "")
+        if not is_file(location):
+            return f"{self._module(location)}{colon}{function}"
+        inside = with_home(location).resolve().relative_to(self.repository)
         if not (self.tree / inside).is_file():
             raise UsageError(f"{self.commit} has no file {inside}", "Name the file of the other side itself.")
         return f"{self.tree / inside}{colon}{function}"
@@ -230,7 +225,7 @@ def _python_path() -> list[str]:
 
 
 @contextmanager
-def checked_out(target: str, name: str) -> Iterator[Revision]:
+def check_out(target: str, name: str) -> Iterator[Revision]:
     """Yield the revision `name` of the repository that holds `target`, in a temporary worktree, which is removed at the
     end. Raises UsageError if there is no git, no repository, or no such revision."""
     repository = repository_of(target)

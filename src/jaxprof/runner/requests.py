@@ -20,7 +20,7 @@ from jaxprof.runner.planning import HOST, PlannedRun
 from jaxprof.workloads import names
 
 
-def place(planned: PlannedRun, interpreter: Interpreter) -> WorkerEnvironment:
+def environment_for(planned: PlannedRun, interpreter: Interpreter) -> WorkerEnvironment:
     """Return the environment for one planned run. Raises JaxprofError for a device that is missing or unusable. A
     worker that compiles for devices elsewhere runs on the CPU. It has their compiler beside its jax, and as many CPU
     devices as there are devices elsewhere, from which the program's own meshes are made."""

@@ -60,9 +60,9 @@ def plan_again(session: Session, wanted: str = "") -> list[PlannedRun]:
             # first what it is compared with; a baseline has none of its own: in a file two runs can name each other
             first = session.runs.get(run.plan.baseline)
             if first is not None and first.id not in made:
-                made[first.id] = _planned(session, first, None)
+                made[first.id] = _plan_again(session, first, None)
             if run.id not in made:
-                made[run.id] = _planned(session, run, made[first.id] if first is not None else None)
+                made[run.id] = _plan_again(session, run, made[first.id] if first is not None else None)
         except UsageError as error:
             refused.append(error)
     if refused and (wanted or not made):
@@ -105,7 +105,7 @@ def _call(session: Session, run: Run) -> str:
     return f"{call}{f' with sys.argv {shlex.join(argv)}' if argv else ''}, in {os.getcwd()}"
 
 
-def _planned(session: Session, run: Run, baseline: PlannedRun | None) -> PlannedRun:
+def _plan_again(session: Session, run: Run, baseline: PlannedRun | None) -> PlannedRun:
     """Plan a run again as it was. Raises UsageError for one that cannot be repeated."""
     plan = run.plan
     if plan.side:
@@ -136,11 +136,11 @@ def _target(run: Run) -> str:
         messages = [warning.message for warning in run.warnings if warning.code == "cannot_repeat"]
         why = messages[0].partition(": ")[2] if messages else "its session does not say where the function is"
         raise UsageError(f"{plan.workload} cannot be run again: {why}", "Run it from its file: jaxprof run FILE:NAME.")
-    place = plan.target.rpartition(":")[0]
-    refuse_fetched(place)
-    if place.endswith(".py") and not Path(place).is_file():
+    location = plan.target.rpartition(":")[0]
+    refuse_fetched(location)
+    if location.endswith(".py") and not Path(location).is_file():
         raise UsageError(
-            f"{plan.workload} cannot be run again, because there is no file {place}",
+            f"{plan.workload} cannot be run again, because there is no file {location}",
             "It was recorded on another machine, or the file was moved: jaxprof run FILE:NAME runs it from elsewhere.",
         )
     return plan.target
@@ -149,7 +149,10 @@ def _target(run: Run) -> str:
 def _argv(session: Session, run: Run) -> tuple[str, ...]:
     """Return `sys.argv` for the run. Raises UsageError if the session redacted a part of it, or an argument, because
     `[redacted]` would be passed as an argument."""
-    argv = run.plan.argv or _program_argv(session)
+    argv = run.plan.argv
+    if not argv:  # of the session's program; a notebook's arguments are its kernel's
+        programs = [each.program.started for each in session.runs.values() if each.program is not None]
+        argv = next((tuple(each.argv) for each in programs if each is not None and each.how != "cell"), ())
     values = (value for value in run.plan.parameters.values() if isinstance(value, str))
     if any(REDACTED in word for word in (*argv, *run.plan.arguments, *values)) and run.plan.target not in names():
         raise UsageError(
@@ -157,12 +160,3 @@ def _argv(session: Session, run: Run) -> tuple[str, ...]:
             "Start its program again with its arguments: jaxprof script FILE ARGS.",
         )
     return argv
-
-
-def _program_argv(session: Session) -> tuple[str, ...]:
-    """Return the arguments of the session's program; empty if it recorded none, or if they belong to a notebook."""
-    for run in session.runs.values():
-        started = run.program.started if run.program is not None else None
-        if started is not None and started.how != "cell":
-            return tuple(started.argv)
-    return ()

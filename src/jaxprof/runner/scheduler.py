@@ -25,7 +25,7 @@ from jaxprof.runner.engine_process import MAX_SILENCE_SECONDS, EngineProcess, En
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.runner.repository import revisions
-from jaxprof.runner.requests import place, plan_event, run_request, timed_request
+from jaxprof.runner.requests import environment_for, plan_event, run_request, timed_request
 from jaxprof.runner.session_recorder import DeviceWatch, Listener, RecordingScheduler, SessionRecorder
 from jaxprof.runner.turns import Group, Side
 from jaxprof.session import Session
@@ -43,12 +43,11 @@ class Scheduler(RecordingScheduler):
         self, writer: LogWriter, interpreter: Interpreter, listen: Listener, recorder: SessionRecorder | None = None
     ) -> None:
         super().__init__(writer, interpreter, listen, recorder)
-        self._placement = place
+        self._placement = environment_for
         self._lock = self._session_recorder.lock
         """Guards the queue, and `_current` with the children of its sides. The thread of `run` reads and closes the
         children without the lock; others only cancel or kill them, with the lock held."""
         self.max_silence_seconds = MAX_SILENCE_SECONDS
-        """How long an engine may give no sign of its run before it is ended."""
         self._queue: deque[tuple[str, PlannedRun]] = deque()
         self._ids: dict[PlannedRun, str] = {}
         self._current: dict[str, Side] = {}
@@ -76,13 +75,21 @@ class Scheduler(RecordingScheduler):
         return ids
 
     def run(self) -> None:
-        """Run the queue until it is empty."""
         while True:
             with self._lock:
                 if not self._queue or self._closed:
                     self._session_recorder.flush()
                     return
-                self._current = self._next_group()
+                run, planned = self._queue.popleft()
+                group = {run: Side(run, planned)}
+                head = planned.baseline or planned
+                while _is_measured(planned) and self._queue:
+                    run, following = self._queue[0]
+                    if following.baseline is not head or not _is_measured(following):
+                        break
+                    self._queue.popleft()
+                    group[run] = Side(run, following)
+                self._current = group
             try:
                 first = next(iter(self._current.values()))
                 if _is_measured(first.plan):
@@ -93,19 +100,6 @@ class Scheduler(RecordingScheduler):
                 with self._lock:
                     self._current = {}
                     self._session_recorder.flush()
-
-    def _next_group(self) -> dict[str, Side]:
-        """Take the next run off the queue, and those that are compared with it; return them by run id."""
-        run, planned = self._queue.popleft()
-        group = {run: Side(run, planned)}
-        head = planned.baseline or planned
-        while _is_measured(planned) and self._queue:
-            run, following = self._queue[0]
-            if following.baseline is not head or not _is_measured(following):
-                break
-            self._queue.popleft()
-            group[run] = Side(run, following)
-        return group
 
     def cancel(self, run: str) -> None:
         """Cancel a waiting or running run; a second call skips the patience. Other ids are ignored."""
@@ -152,7 +146,7 @@ class Scheduler(RecordingScheduler):
         group = Group(
             sides,
             self._session_recorder,
-            place=self._place,
+            environment_for=self._environment_for,
             start=self._engine_run,
             after_first=self._after_first,
             next_block=lambda: next(self._blocks),
@@ -162,8 +156,7 @@ class Scheduler(RecordingScheduler):
     def _interpreter(self, planned: PlannedRun) -> Interpreter:
         return planned.interpreter or self.interpreter
 
-    def _place(self, planned: PlannedRun) -> WorkerEnvironment:
-        """Return the environment of the run's processes. Raises JaxprofError."""
+    def _environment_for(self, planned: PlannedRun) -> WorkerEnvironment:
         placement = self._placement(planned, self._interpreter(planned))
         environment = {**placement.environment, **planned.environment}
         paths = [variables.get("PYTHONPATH") for variables in (planned.environment, placement.environment)]
@@ -194,7 +187,7 @@ class Scheduler(RecordingScheduler):
             self._read_here(run, planned.profile)
             return
         try:
-            placement = self._place(planned)
+            placement = self._environment_for(planned)
             engine = self._engine_run(self._current[run], placement)
         except JaxprofError as error:
             self._session_recorder.close_run(run, RunFinished.of(error))

@@ -81,24 +81,20 @@ class SessionRecorder:
         """Record an event of a child that works on `run`; `made`: our ids of the runs that it made, by its names."""
         event = replace(event, run=self._id_of(event, run, made))
         if isinstance(event, LogLine):
-            self._take_output(event)
+            with self.lock:
+                former = self._output_bytes.get(event.run, 0)
+                self._output_bytes[event.run] = now = former + len(event.text) + _LINE_COST
+                if now <= OUTPUT.most:
+                    self.emit(event)
+                    return
+                if former <= OUTPUT.most:
+                    message = f"it wrote {OUTPUT.words} of output: the rest is not kept"
+                    self.emit(WarningRaised(run=event.run, code="output_cut", message=message, advice=OUTPUT.hint))
+                self.show(event)
         elif isinstance(event, RunFinished):
             self.close_run(event.run, event)
         elif not (isinstance(event, TextChunk) and event.digest in self.session.texts):
             self.emit(event)
-
-    def _take_output(self, line: LogLine) -> None:
-        """Record a line that a child printed; only show it once the run has printed too much."""
-        with self.lock:
-            former = self._output_bytes.get(line.run, 0)
-            self._output_bytes[line.run] = now = former + len(line.text) + _LINE_COST
-            if now <= OUTPUT.most:
-                self.emit(line)
-                return
-            if former <= OUTPUT.most:
-                message = f"it wrote {OUTPUT.words} of output: the rest is not kept"
-                self.emit(WarningRaised(run=line.run, code="output_cut", message=message, advice=OUTPUT.hint))
-            self.show(line)
 
     def close_run(self, run: str, finished: RunFinished) -> None:
         with self.lock:

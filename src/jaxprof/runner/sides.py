@@ -1,5 +1,5 @@
 """The sides of a comparison, A, B, C...: read from words (target, interpreter and environment of each), and planned as
-runs.
+runs. A finding's proposed change is such a side, too: the same program with one change, in a process of its own.
 
 All of them are compared with A, so they are measured in one group, in turns.
 """
@@ -19,12 +19,13 @@ from jaxprof.base.private import kept_value
 from jaxprof.base.values import frozen
 from jaxprof.engine.protocol.request import KeptLeaf
 from jaxprof.events import ComparisonPlanned, RunSpec, SideSpec
+from jaxprof.findings.trials import ProposedChange, trial_of
 from jaxprof.runner.engine_questions import describe_inputs
 from jaxprof.runner.interpreter import Interpreter, find_interpreter
 from jaxprof.runner.planning import HOST, PlannedRun, find_workloads, read_settings
-from jaxprof.runner.repository import Revision, checked_out
+from jaxprof.runner.repository import Revision, check_out
 from jaxprof.stats.comparison import MARGIN
-from jaxprof.workloads.model import VariantInfo, WorkloadInfo
+from jaxprof.workloads.model import WorkloadInfo
 
 MOST_LAUNCHES = 10
 HALF_WIDTH = 0.02
@@ -39,7 +40,6 @@ class ComparedSide:
     """One side of a comparison: a target with everything that it is run with."""
 
     label: str
-    """Letter of the side: `A`, `B`..."""
     title: str
     """Description for people: `train.py:step, XLA_FLAGS=...`."""
     workload: WorkloadInfo
@@ -60,7 +60,6 @@ class ComparedSide:
     """Variables that make Python import the modules of a checked-out revision."""
 
     def spec(self) -> SideSpec:
-        """Return the record of the side that the session keeps."""
         return SideSpec(
             label=self.label,
             title=self.title,
@@ -96,13 +95,23 @@ class SideOptions:
 
 def plan_sides(sides: Sequence[ComparedSide], options: SideOptions) -> list[PlannedRun]:
     """Plan the runs in order: A, B... Raises UsageError for a variant or parameter that a side does not have."""
-    baseline = _planned(sides[0], options, None)
-    return [baseline, *(_planned(side, options, baseline) for side in sides[1:])]
+    baseline = _plan_side(sides[0], options, None)
+    return [baseline, *(_plan_side(side, options, baseline) for side in sides[1:])]
 
 
-def _planned(side: ComparedSide, options: SideOptions, baseline: PlannedRun | None) -> PlannedRun:
+def _plan_side(side: ComparedSide, options: SideOptions, baseline: PlannedRun | None) -> PlannedRun:
     """Plan the run of one side; `baseline` is that of side A, None for A itself."""
-    workload, variant = side.workload, _variant(side, side.variant or options.variant)
+    name = side.variant or options.variant
+    variants = side.workload.variants
+    chosen = next((variant for variant in variants if variant.name == name), None)
+    if chosen is None and name == "jit":
+        chosen = next((variant for variant in variants if variant.how == "jit"), None)
+    if chosen is None:
+        raise UsageError(
+            f"{side.label}, {side.workload.name}, has no variant {name}",
+            f"--variant takes one of: {', '.join(variant.name for variant in variants)}.",
+        )
+    workload, variant = side.workload, chosen
     precision = {"JAX_DEFAULT_MATMUL_PRECISION": side.precision} if side.precision else {}
     spec = RunSpec(
         target=workload.target,
@@ -198,19 +207,6 @@ def plan_comparison(sides: Sequence[ComparedSide], options: SideOptions, notes: 
     return [first, *(replace(plan, baseline=first) for plan in kept[1:])]
 
 
-def _variant(side: ComparedSide, name: str) -> VariantInfo:
-    variants = side.workload.variants
-    chosen = next((variant for variant in variants if variant.name == name), None)
-    if chosen is None and name == "jit":
-        chosen = next((variant for variant in variants if variant.how == "jit"), None)
-    if chosen is None:
-        raise UsageError(
-            f"{side.label}, {side.workload.name}, has no variant {name}",
-            f"--variant takes one of: {', '.join(variant.name for variant in variants)}.",
-        )
-    return chosen
-
-
 LABELS = "ABCDEFGHIJ"
 _OF_A_SIDE = ("environment", "python", "settings", "precision")
 """Parameters that hold for all sides; with `_b` behind its name, each holds for B in place of that."""
@@ -223,16 +219,6 @@ Sides = tuple[list[ComparedSide], list[str]]
 def read_sides(targets: Sequence[Target], words: Mapping[str, Any]) -> Iterator[Sides]:
     """Yield the sides at these targets, as the parameters of `compare` describe them; another revision is checked out
     until the end. Raises UsageError."""
-    targets = _both(targets, words)
-    if words.get("revision") is None:
-        yield sides_of(targets, words, None)
-        return
-    with checked_out(targets[1].word, words["revision"]) as revision:
-        yield sides_of(targets, words, revision)
-
-
-def _both(targets: Sequence[Target], words: Mapping[str, Any]) -> Sequence[Target]:
-    """Return the targets, of which one alone stands for two sides. Raises UsageError."""
     if words.get("revision") is not None and len(targets) > 1:
         raise UsageError("--git compares one target with another revision of it", "Name the target once.")
     if len(targets) == 1 and not _differ(words):
@@ -245,11 +231,15 @@ def _both(targets: Sequence[Target], words: Mapping[str, Any]) -> Sequence[Targe
         )
     if len(targets) > len(LABELS):
         raise UsageError(f"compare measures at most {len(LABELS)} sides", "Compare fewer at a time.")
-    return [*targets, *targets] if len(targets) == 1 else targets
+    targets = [*targets, *targets] if len(targets) == 1 else targets
+    if words.get("revision") is None:
+        yield sides_of(targets, words, None)
+        return
+    with check_out(targets[1].word, words["revision"]) as revision:
+        yield sides_of(targets, words, revision)
 
 
 def _differ(words: Mapping[str, Any]) -> bool:
-    """Return whether A and B differ by more than their targets."""
     return words.get("revision") is not None or any(words.get(f"{name}_b") for name in _OF_A_SIDE)
 
 
@@ -319,3 +309,43 @@ def _variables(items: Sequence[str]) -> dict[str, str]:
             )
         variables[name] = value
     return variables
+
+
+def plan_trials(original: PlannedRun, trials: Sequence[ProposedChange], options: SideOptions) -> list[PlannedRun]:
+    """Plan a run as A, and the trials beside it. Raises UsageError if its inputs cannot be made. Blocks while a child
+    makes them."""
+    planned: list[PlannedRun] = []
+    sides: list[SideSpec] = []
+    for label, trial in zip(LABELS, (None, *trials), strict=False):
+        spec = replace(original.spec, **timing(options), baseline="", side=label, capture=options.capture)
+        variables, title, changes_inputs = dict(original.environment), spec.workload, False
+        if trial is not None:
+            # Its result is compared with A's; the function op by op, of the engine's own check, would have the change.
+            spec = replace(spec, trial=trial.name, trial_at=trial.line, check=False)
+            variables |= trial.environment(variables)
+            title, changes_inputs = trial.title, trial_of(trial.name).changes_inputs
+        plan = replace(
+            original,
+            spec=spec,
+            baseline=None,
+            environment=variables,
+            keep_output=f"{options.folder}/{label}.npz" if options.folder is not None and not changes_inputs else "",
+            group_seconds=None if options.launches else options.budget_seconds,
+        )
+        planned.append(plan)
+        sides.append(
+            SideSpec(
+                label=label,
+                title=title,
+                python=plan.interpreter.path if plan.interpreter is not None else "",
+                environment={name: kept_value(name, value) for name, value in variables.items()},
+                precision=spec.precision,
+                finding=trial.code if trial is not None else "",
+            )
+        )
+    inputs, _ = same_inputs(planned[:1])
+    comparison = ComparisonPlanned(
+        sides=sides, margin=options.margin, group_seconds=planned[0].group_seconds, inputs=inputs, same_inputs=True
+    )
+    first = replace(planned[0], comparison=comparison)
+    return [first, *(replace(plan, baseline=first) for plan in planned[1:])]

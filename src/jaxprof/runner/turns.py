@@ -183,7 +183,7 @@ class Group:
         sides: Sequence[Side],
         recorder: SessionRecorder,
         *,
-        place: Callable[[PlannedRun], WorkerEnvironment],
+        environment_for: Callable[[PlannedRun], WorkerEnvironment],
         start: Callable[[Side, WorkerEnvironment], EngineRun],
         after_first: Callable[[Side], object],
         next_block: Callable[[], int],
@@ -192,7 +192,12 @@ class Group:
         has succeeded, with its process closed. `next_block`: returns the number of a block."""
         self.sides = sides
         self._recorder = recorder
-        self._place, self._start, self._after_first, self._next_block = place, start, after_first, next_block
+        self._environment_for, self._start, self._after_first, self._next_block = (
+            environment_for,
+            start,
+            after_first,
+            next_block,
+        )
         self._launches = max(side.plan.spec.launches for side in sides)
         self._warned: set[tuple[str, str]] = set()
         platforms = [side.plan.spec.device.partition(":")[0] for side in sides]
@@ -202,7 +207,6 @@ class Group:
         self._rule = LaunchRule.of([side.plan for side in sides])
 
     def measure(self) -> None:
-        """Measure all launches of all sides, and close their runs."""
         if self._apart_reason:
             self._measure_apart(self._apart_reason)
         for launch in range(1, self._launches + 1):
@@ -327,7 +331,7 @@ class Group:
         began = time.monotonic()
         try:
             if side.placement is None:
-                side.placement = self._place(side.plan)
+                side.placement = self._environment_for(side.plan)
             if not shared or side.plan.spec.device.startswith("cpu:"):
                 placement = side.placement
             else:  # the first engine would otherwise take most of the device's memory from the others
@@ -356,7 +360,6 @@ class Group:
         return isinstance(event, _RECORDED_EVERY_LAUNCH)
 
     def _take_turns(self, launch: int, sides: Sequence[Side]) -> None:
-        """Give all sides their blocks of the steady run."""
         if not sides:
             return
         budget = min(side.plan.spec.timing_seconds for side in sides) / self._launches

@@ -35,6 +35,13 @@ def job_folder_for(program: str, job: str, directory: Path) -> Path:
     return directory / f"{stem}.{_UNSAFE.sub('-', job)}{JOB_EXTENSION}"
 
 
+def is_job_folder(path: Path) -> bool:
+    """Return whether `path` has the name of a job's folder, or is a folder that holds sessions like one."""
+    if path.name.endswith(JOB_EXTENSION):
+        return True
+    return path.is_dir() and any(PROCESS_NAME.fullmatch(entry.name) for entry in path.iterdir())
+
+
 def process_number(name: str) -> int | None:
     """Return the index of the process whose session has this name, in the folder of a job; None for other names."""
     match = PROCESS_NAME.fullmatch(name)
@@ -96,8 +103,8 @@ def is_fetched(path: Path) -> bool:
 
 def note_of_copy(path: Path) -> Path | None:
     """Return the file with the URL of which `path` is a copy, written at each look at the URL; None if it is none."""
-    place = Path(os.path.realpath(path))
-    notes = (parent / FETCHED_FROM for parent in (place, *place.parents) if parent.parent.name == FETCHED)
+    resolved = Path(os.path.realpath(path))
+    notes = (parent / FETCHED_FROM for parent in (resolved, *resolved.parents) if parent.parent.name == FETCHED)
     return next((note for note in notes if note.is_file()), None)
 
 

@@ -5,21 +5,123 @@ size n draws n indices uniformly; its median is the sample's order statistic at 
 of n uniform variables is Beta distributed, so the index can be drawn directly: the same distribution as the textbook
 bootstrap (B. Efron, "Bootstrap Methods: Another Look at the Jackknife", 1979), at the price of one random number for
 each draw, whatever n is.
+
+In two modes no single number describes a call. A cluster of fast calls and one of slow calls is not enough: every
+skewed or drifting series can be cut in two. Two modes have a valley between them. In a single mode the density halfway
+between two clusters is at least that of the lesser one, so at least half as many samples as near either cluster are
+expected halfway: a binomial test gives the probability of fewer (the idea of excess mass: D. W. Müller and G.
+Sawitzki, "Excess mass estimates and tests for multimodality", 1991).
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
+from jaxprof.base.units import percent, seconds
 from jaxprof.base.values import frozen
+from jaxprof.stats.location import Location, bounded_exp, launch_mean, location, of_difference
+from jaxprof.stats.turns import BLOCK_SECONDS, LaunchBlocks, in_blocks, middle, not_times
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy as np
     from numpy.typing import NDArray
 
-    from jaxprof.stats.modes import Modes
+
+FEWEST_FOR_MODES = 20
+"""Least number of samples in which modes are looked for."""
+APART = 1.2
+"""Least ratio of the modes that is worth reporting."""
+LEAST_SHARE = 0.10
+"""Least share of the samples in the lesser mode: fewer are outliers."""
+_CHANCE = 1e-4
+"""Largest probability of such a deep valley in samples of one mode. It is small because the clusters were chosen by
+looking, and successive samples are correlated."""
+_MOST_CUTS = 3
+"""Largest number of cuts: outliers are split off at most twice, once on either side."""
+_DEEPEST_SHARE = 0.25
+"""A valley holds at most this share of what the lesser mode holds: shallower ones are shoulders."""
+
+
+@frozen
+class Modes:
+    """Two clusters of samples, in seconds."""
+
+    low: float
+    """Median of the faster samples."""
+    high: float
+    low_share: float
+    """Share of the samples in the faster mode (0..1)."""
+    switches: int
+    """Number of samples in another mode than the previous one: 1 is a single, lasting change."""
+    border: float
+    """Fastest of the slower samples."""
+
+
+def two_modes(samples: Sequence[float]) -> Modes | None:
+    """Return the two modes of `samples`, in the order in which they were taken; None if there may be only one mode."""
+    if len(samples) < FEWEST_FOR_MODES:
+        return None
+    import numpy as np
+
+    values = np.asarray(samples, dtype=np.float64)
+    if not np.isfinite(values).all() or values.min() <= 0:
+        return None
+    ordered = np.sort(values)
+    first, last = 0, len(ordered)
+    for _ in range(_MOST_CUTS):
+        cut = first + _cut(np.log(ordered[first:last]))
+        if min(cut - first, last - cut) >= LEAST_SHARE * len(ordered):
+            break
+        # A part too small for a mode is outliers, and the rest is cut again.
+        first, last = (cut, last) if cut - first < LEAST_SHARE * len(ordered) else (first, cut)
+    else:
+        return None
+    low, high = float(np.median(ordered[first:cut])), float(np.median(ordered[cut:last]))
+    if high < APART * low or not _has_valley(ordered, low, high):
+        return None
+    fast = values < ordered[cut]
+    switches = int(np.count_nonzero(fast[1:] != fast[:-1]))
+    return Modes(low, high, cut / len(ordered), switches, float(ordered[cut]))
+
+
+def _cut(ordered: np.ndarray[tuple[int], np.dtype[np.float64]]) -> int:
+    """Return how many of the ordered values belong to the lower cluster: the cut with the largest variance between the
+    two (N. Otsu, "A threshold selection method from gray-level histograms", 1979)."""
+    import numpy as np
+
+    count = len(ordered)
+    below = np.arange(1, count)
+    sums = np.cumsum(ordered)[:-1]
+    means_apart = (ordered.sum() - sums) / (count - below) - sums / below
+    return int(np.argmax(below * (count - below) * means_apart**2)) + 1
+
+
+def _has_valley(ordered: np.ndarray[tuple[int], np.dtype[np.float64]], low: float, high: float) -> bool:
+    """Return whether fewer samples lie halfway between the modes than around the lesser one, by more than chance."""
+    width = (high - low) / 3
+
+    def around(centre: float) -> int:
+        first, last = ordered.searchsorted([centre - width / 2, centre + width / 2])
+        return int(last - first)
+
+    lesser, between = min(around(low), around(high)), around((low + high) / 2)
+    if between > _DEEPEST_SHARE * lesser:
+        return False
+    trials = lesser + between
+    # The chance of this few or fewer out of all: a tail of the binomial distribution with 1/2, in logarithms.
+    terms = [math.lgamma(trials + 1) - math.lgamma(k + 1) - math.lgamma(trials - k + 1) for k in range(between + 1)]
+    most = max(terms)
+    chance = most + math.log(sum(math.exp(term - most) for term in terms)) - trials * math.log(2)
+    return chance < math.log(_CHANCE)
+
+
+def modes_text(modes: Modes) -> str:
+    """Return the median of each mode and its share of the samples, as `1.20 ms (60 %), 3.40 ms (40 %)`."""
+    return f"{seconds(modes.low)} ({percent(modes.low_share)}), {seconds(modes.high)} ({percent(1 - modes.low_share)})"
+
 
 FEWEST_FOR_INTERVAL = 5
 """Least number of samples for an interval: the extremes of fewer cover the median in under 94 % of cases."""
@@ -166,3 +268,86 @@ def histogram(samples: Sequence[float], bins: int, modes: Modes | None = None) -
         high = low + max(abs(low) * 1e-6, 1e-12)
     counts, _ = np.histogram(values[values <= high], bins=bins, range=(low, high))
     return [int(count) for count in counts], low, high, int((values > high).sum())
+
+
+def summarise_launches(launches: Sequence[LaunchBlocks]) -> MedianTime | None:
+    """Return the median of side 0 over its launches; None if it has no samples, or one that is not a time.
+
+    The median is the middle one of the launches' medians, because the mean of 44 µs in one launch and 77 µs in the next
+    occurs in no launch; with one launch, it is that of its blocks.
+
+    The interval is Student's over the logarithms of the launches' medians and never narrower than the blocks within
+    them allow; with one launch it is that of its blocks, batched because neighbours are alike.
+    """
+    if not_times(launches, 0):
+        return None
+    logs = [[math.log(block.median) for block in launch.of_side(0)] for launch in launches]
+    medians = [location(values) for values in logs if values]
+    if not medians:
+        return None
+    mean, count = launch_mean(medians), len(medians)
+    centre = middle([median.value for median in medians])
+    half = max((spread.half_width(0.95) for spread in mean.spreads), default=None)
+    return MedianTime(
+        median=bounded_exp(centre),
+        low=None if half is None else bounded_exp(min(centre, mean.value - half)),
+        high=None if half is None else bounded_exp(max(centre, mean.value + half)),
+        unit="launch" if count > 1 else "block",
+        launches=count,
+    )
+
+
+ALONE_MARGIN = 0.03
+"""Largest difference between a run's time in turns and its time alone that is not reported, as a share."""
+ALONE_MARGIN_OF_ONE = 0.2
+"""`ALONE_MARGIN` for one launch: its calls alone take a quarter of a second, in which others may use the machine."""
+
+
+def turns_over_alone(turns: Sequence[LaunchBlocks], alone: Sequence[LaunchBlocks]) -> tuple[float, bool] | None:
+    """Return a run's time in turns over its time alone (both as side 0, launch by launch), and whether the two differ:
+    by more than `ALONE_MARGIN`, and by more than the 95 % interval of their ratio. None if a launch lacks one of them.
+    With one launch the fast calls have to differ as well, because bursts of other programs spare some.
+
+    If the error is not known (one launch of few blocks), they do not differ.
+    """
+    if not turns or len(turns) != len(alone) or not_times(turns, 0) or not_times(alone, 0):
+        return None
+    differences = []
+    margin = ALONE_MARGIN if len(turns) > 1 else ALONE_MARGIN_OF_ONE
+    for sides in zip(turns, alone, strict=True):
+        logs = [[math.log(block.median) for block in launch.of_side(0)] for launch in sides]
+        if not all(logs):
+            return None
+        one, two = map(location, logs)
+        spread = of_difference(one.spread, two.spread) if one.spread and two.spread else None
+        differences.append(Location(one.value - two.value, spread))
+    mean = launch_mean(differences)
+    half = max((spread.half_width(0.95) for spread in mean.spreads), default=math.inf)
+    differ = abs(mean.value) > max(half, math.log1p(margin))
+    if len(turns) == 1:
+        fast = turns[0].fast_call(0), alone[0].fast_call(0)
+        of_fast = math.log(fast[0] / fast[1]) if fast[0] and fast[1] else 0.0
+        differ &= of_fast * math.copysign(1, mean.value) > math.log1p(margin) / 2
+    return bounded_exp(mean.value), differ
+
+
+def summarise_run(
+    samples: Sequence[float], launches: Sequence[LaunchBlocks] = (), calls_per_sample: int = 1
+) -> Summary | None:
+    """Return the summary of a steady run (seconds a call); its interval is computed from launches or blocks, not calls.
+
+    `launches` holds the run's blocks, as side 0; if a run was not measured in turns, its `samples` are cut into blocks.
+    With one launch the median is that of all samples, and the blocks give its interval. None if there are no samples.
+    """
+    summary = summarise(samples)
+    if summary is None:
+        return None
+    blocks = launches or [LaunchBlocks(in_blocks(samples, seconds=BLOCK_SECONDS / max(1, calls_per_sample)))]
+    over_units = summarise_launches(blocks)
+    if over_units is None:
+        return summary
+    centre = over_units.median if over_units.launches > 1 else summary.median
+    bounds = [None if end is None else end / over_units.median * centre for end in (over_units.low, over_units.high)]
+    return replace(
+        summary, median=centre, low=bounds[0], high=bounds[1], unit=over_units.unit, launches=over_units.launches
+    )

@@ -216,13 +216,13 @@ def settling_seconds(blocks: Sequence[Sequence[float]]) -> float:
     half = length // 2
     end, begin, until = 0, 0, 1
     while begin < half:
-        if _changed(blocks, slice(begin, min(until, half)), slice(half, length)):
+        if _differs(blocks, slice(begin, min(until, half)), slice(half, length)):
             end = min(until, half)
         begin, until = until, 2 * until
     return middle([math.fsum(block[:end]) for block in blocks]) if end else 0.0
 
 
-def _changed(blocks: Sequence[Sequence[float]], early: slice, late: slice) -> bool:
+def _differs(blocks: Sequence[Sequence[float]], early: slice, late: slice) -> bool:
     """Return whether the calls at two places of a block differ by more than the scatter of all blocks, with one
     direction a third of the blocks ahead of the other."""
     ends = [middle(block[late]) for block in blocks]

@@ -99,18 +99,13 @@ def _rows(assigned: Iterable[Allocation], module: Module) -> list[HeldBuffer]:
         # Values in one place are one buffer: the same array under several names, or successors.
         for values in grouped(((value.offset, value.bytes), value) for value in allocation.values).values():
             value = min(values, key=lambda candidate: _rank(candidate, allocation.kind, module))
-            rows.append(_buffer(value, allocation.kind, _others(value, values, allocation), module))
+            # Including those at the very same offset.
+            overlapping = sum(
+                neighbour.offset < value.offset + value.bytes and value.offset < neighbour.offset + neighbour.bytes
+                for neighbour in allocation.values
+            )
+            rows.append(_buffer(value, allocation.kind, max(overlapping, len(values)) - 1, module))
     return sorted(rows, key=lambda row: -row.bytes)
-
-
-def _others(value: Assigned, same: list[Assigned], allocation: Allocation) -> int:
-    """Return how many other values in the allocation share some of the same bytes, including those of the very same
-    place."""
-    overlapping = sum(
-        neighbour.offset < value.offset + value.bytes and value.offset < neighbour.offset + neighbour.bytes
-        for neighbour in allocation.values
-    )
-    return max(overlapping, len(same)) - 1
 
 
 def _rank(value: Assigned, kind: str, module: Module) -> tuple[bool, bool, int]:

@@ -307,11 +307,7 @@ def ops_of_metadata(plane: Plane, events: Events, lane: Lane, modules: dict[int,
         if metadata is None or not isinstance(program, int):
             continue
         identity = program & PROGRAM_MASK
-        name = (lane.kind != "async" and metadata.display_name) or _instruction(metadata.name)
+        # Without a display name, the name is a whole line of HLO: `%copy-start.2 = (...) copy-start(...)`.
+        name = (lane.kind != "async" and metadata.display_name) or metadata.name.lstrip("%").split(" ", 1)[0]
         numbers[index] = ops.setdefault(Op(modules.get(identity, ""), identity, name), len(ops))
     lane.op_of[:] = numbers[which]
-
-
-def _instruction(line: str) -> str:
-    """Return the name in a line of HLO: `copy-start.2` for `%copy-start.2 = (...) copy-start(...)`."""
-    return line.lstrip("%").split(" ", 1)[0]

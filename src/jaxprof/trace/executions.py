@@ -207,7 +207,7 @@ def annotations_in(trace: Trace) -> Annotations:
     return Annotations(starts, ends, [step[2] for step in steps], threads)
 
 
-def annotated_steps(
+def steps_of_annotations(
     trace: Trace, device: str, annotations: Annotations, executions: Sequence[Executions]
 ) -> Windows | None:
     """Return the annotated steps on a device; None if their annotations cannot be linked to its work."""

@@ -34,9 +34,8 @@ from jaxprof.events import (
 from jaxprof.trace.buffers import buffers_in
 from jaxprof.trace.executions import executions_on
 from jaxprof.trace.model import Program, Trace, program_proto
-from jaxprof.trace.ops import op_times, text_of
 from jaxprof.trace.sources import choose, read_file
-from jaxprof.trace.summary import TIMELINE, VIEWS, events_of
+from jaxprof.trace.summary import TIMELINE, VIEWS, events_of, op_times, text_of
 
 KIND = "imported"
 VARIANT = "profile"

@@ -271,7 +271,7 @@ def lost_launches(trace: Trace) -> tuple[int, int]:
     Newer profilers call a launch after the kernel. Other calls of the driver have ids as well, but leave nothing on the
     device.
     """
-    kernels, _ = _launched_kernels(trace)
+    kernels, _ = _kernels_with_launch(trace)
     if not len(kernels):
         return 0, 0
 
@@ -283,7 +283,7 @@ def lost_launches(trace: Trace) -> tuple[int, int]:
     return len(ids), int(np.count_nonzero(~np.isin(ids, kernels)))
 
 
-def _launched_kernels(trace: Trace) -> tuple[Ints, Ints]:
+def _kernels_with_launch(trace: Trace) -> tuple[Ints, Ints]:
     """Return correlation id and start of each kernel that has an id."""
     kernels, starts = joined(lane.correlations for lane in trace.streams), joined(lane.starts for lane in trace.streams)
     return kernels[kernels != ABSENT], starts[kernels != ABSENT]
@@ -292,7 +292,7 @@ def _launched_kernels(trace: Trace) -> tuple[Ints, Ints]:
 def clock_fault(trace: Trace) -> str:
     """Return what shows that the clocks of the host and its devices disagree, so that their times cannot be compared;
     empty if nothing does."""
-    kernels, starts = _launched_kernels(trace)
+    kernels, starts = _kernels_with_launch(trace)
     ids, moments, _ = launches_on(trace)
     at, known = places_of(kernels, ids)
     early = moments[at[known]] - starts[known]

@@ -134,7 +134,7 @@ def read_file(path: Path, advance: Callable[[float], None] = lambda share: None)
         raise FileRefusedError(f"{path} cannot be read: {system_words(error)}") from error
     problem, length = "", size
     if raw.startswith(_GZIP):
-        raw, problem = _unpacked(raw[:size], path)
+        raw, problem = _unpack(raw[:size], path)
         advance(_READ)
         length = len(raw)
         raw += bytes(PADDING)
@@ -171,7 +171,7 @@ def _filled(opened: BinaryIO, room: memoryview, advance: Callable[[float], None]
     return at
 
 
-def _unpacked(raw: bytearray, path: Path) -> tuple[bytearray, str]:
+def _unpack(raw: bytearray, path: Path) -> tuple[bytearray, str]:
     """Return the content of a gzip file, as far as it can be read, and what is wrong with it. Raises
     FileRefusedError."""
     content = bytearray()

@@ -272,7 +272,7 @@ def found_steps(steps: Steps) -> Iterator[TrustCheck]:
     are = "is" if len(cut) == 1 else "are"
     incomplete = f"{counted(len(cut), 'step')} at the edges {are} incomplete; " if cut else ""
     yield row("steps", "doubt" if cut else "good", f"{incomplete}{found}")
-    yield from _unlinked(steps)
+    yield from _check_links(steps)
     yield from _spread(steps)
     if steps.total > STEPS_KEPT:
         yield row("steps_kept", "doubt", f"of {steps.total} steps the first {STEPS_KEPT} of each device are kept")
@@ -285,7 +285,7 @@ def found_steps(steps: Steps) -> Iterator[TrustCheck]:
         yield row("outside_steps", "doubt", f"{percent(share)} of the devices' busy time is in no step", fix)
 
 
-def _unlinked(steps: Steps) -> Iterator[TrustCheck]:
+def _check_links(steps: Steps) -> Iterator[TrustCheck]:
     """Check whether the program's annotations are linked to the devices' work."""
     if not steps.unlinked:
         return

@@ -24,8 +24,6 @@ HIDDEN, SHOWN, FIRST, LAST_RANK = range(4)
 
 @frozen
 class Key:
-    """One action of a group."""
-
     name: str
     """Name in its group. Group and name with a dot between are the id of the binding, which a user's keys name."""
     keys: str
@@ -40,8 +38,6 @@ class Key:
 
 @frozen
 class KeyGroup:
-    """The keys of a screen, a list or a dialog."""
-
     title: str
     keys: tuple[Key, ...]
 
@@ -387,7 +383,7 @@ def remap(keys: Mapping[str, str]) -> None:
     _remapped.update(keys)
 
 
-def checked(keys: Mapping[str, str]) -> dict[str, str]:
+def check_keys(keys: Mapping[str, str]) -> dict[str, str]:
     """Return a user's keys by binding id, as Textual names them. Raises UsageError for what is no action or key."""
     from jaxprof.base.errors import UsageError, unknown_name
 

@@ -54,7 +54,6 @@ _TEXTUALS = {
     "warning": ("#e0b26c", "#8a5c09"),
     "error": ("#f0787a", "#b8292f"),
 }
-"""Meanings that each of Textual's themes defines."""
 _DERIVED = {
     "text-muted": ("#93a0b0", "#55606e"),
     "text-disabled": ("#5f6b79", "#778493"),
@@ -75,7 +74,6 @@ _DERIVED = {
     "scrollbar-background-active": ("#0f1318", "#f6f8fa"),
     "scrollbar-corner-color": ("#0f1318", "#f6f8fa"),
 }
-"""Meanings that Textual would derive from those."""
 
 
 def _on(colours: Mapping[str, tuple[str, str]], *, dark: bool) -> dict[str, Any]:

@@ -52,12 +52,10 @@ def built_in(name: str) -> Workload:
 
 
 def names() -> list[str]:
-    """Return the names of the built-in workloads, in their order."""
     return list(CATALOGUE)
 
 
 def infos() -> list[WorkloadInfo]:
-    """Return all built-in workloads as data."""
     from jaxprof.workloads.model import workload_info
 
     return [workload_info(built_in(name)) for name in names()]

@@ -69,7 +69,7 @@ def op_by_op(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def bound(
+def bind(
     function: Callable[..., Any], parameters: Mapping[str, Scalar], settable: Sequence[str] = ()
 ) -> Callable[..., Any]:
     """Return `function` with the values of those arguments that are parameters: keyword-only or `settable` ones."""

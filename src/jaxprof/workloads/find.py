@@ -41,13 +41,13 @@ def find(target: str, arguments: Sequence[str] = (), argv: Sequence[str] = (), i
     """
     if target in names():
         return built_in(target)
-    place, _, wanted = target.rpartition(":") if ":" in target else (target, "", "")
-    if not place or not _is_place(place):
+    location, _, wanted = target.rpartition(":") if ":" in target else (target, "", "")
+    if not location or not _is_location(location):
         raise unknown_name("workload", target, names())
-    module = _load(place, argv)
+    module = _load(location, argv)
     if not wanted:
-        raise UsageError(f"{place} is a file or module, not a function", _hint(place, module))
-    return _workload(module, place, wanted, arguments, inputs_from)
+        raise UsageError(f"{location} is a file or module, not a function", _hint(location, module))
+    return _workload(module, location, wanted, arguments, inputs_from)
 
 
 def find_all(target: str, arguments: Sequence[str] = (), inputs_from: str = "") -> list[Workload]:
@@ -57,7 +57,7 @@ def find_all(target: str, arguments: Sequence[str] = (), inputs_from: str = "") 
     none, of all functions) that can be called with these. If no function is ready and `inputs_from` lends its inputs,
     the function of that name is taken, or all are. Raises UsageError, listing the functions, if there are none.
     """
-    if target in names() or ":" in target or not _is_place(target):
+    if target in names() or ":" in target or not _is_location(target):
         return [find(target, arguments, inputs_from=inputs_from)]
     module = _load(target)
     defined = functions_in(module)
@@ -80,12 +80,12 @@ def find_all(target: str, arguments: Sequence[str] = (), inputs_from: str = "") 
     return fitting
 
 
-def _fitting(module: ModuleType, place: str, wanted: Sequence[str], arguments: Sequence[str]) -> list[Workload]:
+def _fitting(module: ModuleType, location: str, wanted: Sequence[str], arguments: Sequence[str]) -> list[Workload]:
     """Return those of the functions `wanted` that can be called with `arguments`."""
     fitting: list[Workload] = []
     for name in wanted:
         with suppress(UsageError):
-            fitting.append(_workload(module, place, name, arguments))
+            fitting.append(_workload(module, location, name, arguments))
     return fitting
 
 
@@ -109,17 +109,17 @@ def _is_own(module: ModuleType, value: object) -> bool:
 
 def _workload(
     module: ModuleType,
-    place: str,
+    location: str,
     wanted: str,
     arguments: Sequence[str] = (),
     inputs_from: str = "",
 ) -> Workload:
-    """Return the workload `wanted` of a module. Raises UsageError. `place`: the module's name in a target."""
-    function = _attribute(module, place, wanted)
-    short = Path(place).name if place.endswith(".py") else place
+    """Return the workload `wanted` of a module. Raises UsageError. `location`: the module's name in a target."""
+    function = _attribute(module, location, wanted)
+    short = Path(location).name if location.endswith(".py") else location
     workload = workload_of(
         function,
-        origin=f"{place}:{wanted}",
+        origin=f"{location}:{wanted}",
         name=f"{short}:{wanted}",
         companion=_companion(module, wanted),
         shardings=_shardings(module, wanted),
@@ -129,12 +129,12 @@ def _workload(
     )
     if workload.name in names():
         raise UsageError(
-            f"{place}:{wanted} is named {workload.name!r}, like a built-in workload", "Choose another name=."
+            f"{location}:{wanted} is named {workload.name!r}, like a built-in workload", "Choose another name=."
         )
     return workload
 
 
-def _attribute(module: ModuleType, place: str, wanted: str) -> Callable[..., Any]:
+def _attribute(module: ModuleType, location: str, wanted: str) -> Callable[..., Any]:
     """Return the function `wanted` (dots allowed), or the one declared under that name. Raises UsageError."""
     value: Any = module
     try:
@@ -148,11 +148,11 @@ def _attribute(module: ModuleType, place: str, wanted: str) -> Callable[..., Any
                 return function
         functions = functions_in(module)
         near = get_close_matches(wanted, functions, n=3, cutoff=0.5)
-        hint = f"Did you mean {', '.join(near)}?" if near else _hint(place, module)
-        raise UsageError(f"{place} has no function {wanted!r}", hint) from None
+        hint = f"Did you mean {', '.join(near)}?" if near else _hint(location, module)
+        raise UsageError(f"{location} has no function {wanted!r}", hint) from None
     if not callable(value):
         raise UsageError(
-            f"{place}:{wanted} is not a function (its type is {type(value).__name__})", _hint(place, module)
+            f"{location}:{wanted} is not a function (its type is {type(value).__name__})", _hint(location, module)
         )
     called: Callable[..., Any] = value
     return called
@@ -169,15 +169,14 @@ def _shardings(module: ModuleType, name: str) -> Sequence[Any] | Callable[..., A
     return written if callable(written) or isinstance(written, list | tuple) else None
 
 
-def _hint(place: str, module: ModuleType) -> str:
-    """Return the functions in `module`, as a hint."""
+def _hint(location: str, module: ModuleType) -> str:
     defined = functions_in(module)
     if not defined:
         return "It defines no function."
-    return f"It has: {and_more([f'{place}:{name}' for name in defined], _OFFERED)}."
+    return f"It has: {and_more([f'{location}:{name}' for name in defined], _OFFERED)}."
 
 
-def _is_place(text: str) -> bool:
+def _is_location(text: str) -> bool:
     """Return whether `text` can be a file or a module, rather than the mistyped name of a workload."""
     if _is_file(text):
         return True
@@ -192,12 +191,12 @@ def _is_place(text: str) -> bool:
         return False
 
 
-def _is_file(place: str) -> bool:
-    return place.endswith(".py") or "/" in place or Path(place).is_file()
+def _is_file(location: str) -> bool:
+    return location.endswith(".py") or "/" in location or Path(location).is_file()
 
 
 @contextmanager
-def _started_as(file: str, argv: Sequence[str]) -> Iterator[None]:
+def _argv_of_user(file: str, argv: Sequence[str]) -> Iterator[None]:
     """Set `sys.argv` to the user's: many files parse it when they are imported, and would fail on ours. `-m NAME ARGS`
     becomes FILE ARGS, as Python does it."""
     former, sys.argv = sys.argv, [file, *argv[2:]] if argv[:1] == ["-m"] else list(argv) or [file]
@@ -207,43 +206,58 @@ def _started_as(file: str, argv: Sequence[str]) -> Iterator[None]:
         sys.argv = former
 
 
-def _load(place: str, argv: Sequence[str] = ()) -> ModuleType:
-    """Import `place`, a file or a dotted name. Raises UsageError if it is missing or cannot be imported."""
-    if _is_file(place):
-        with _started_as(place, argv):
-            return _load_file(place)
+def _load(location: str, argv: Sequence[str] = ()) -> ModuleType:
+    """Import `location`, a file or a dotted name. Raises UsageError if it is missing or cannot be imported."""
+    if _is_file(location):
+        with _argv_of_user(location, argv):
+            return _load_file(location)
     _put_first_on_path(Path.cwd())
     try:
-        spec = importlib.util.find_spec(place)
-        with _started_as(spec.origin if spec is not None and spec.origin else place, argv):
-            return importlib.import_module(place)
+        spec = importlib.util.find_spec(location)
+        with _argv_of_user(spec.origin if spec is not None and spec.origin else location, argv):
+            return importlib.import_module(location)
     except ModuleNotFoundError as error:
-        if error.name and (place == error.name or place.startswith(error.name + ".")):
+        if error.name and (location == error.name or location.startswith(error.name + ".")):
             raise UsageError(
                 f"there is no module {error.name!r}",
                 "Run jaxprof from the folder that holds it, give the file instead (path/to/file.py:function), or name "
                 "the interpreter that has it with --python.",
             ) from None
-        raise _broken(place, error) from error
+        raise _broken(location, error) from error
     except (Exception, SystemExit) as error:
-        raise _broken(place, error) from error
+        raise _broken(location, error) from error
 
 
-def _load_file(place: str) -> ModuleType:
-    path = with_home(place).resolve()
+def _load_file(location: str) -> ModuleType:
+    path = with_home(location).resolve()
     if not path.exists():
-        raise missing_file(place)
+        raise missing_file(location)
     if path.is_dir() or path.suffix != ".py":
-        raise UsageError(f"{place} is not a Python file", "Give path/to/file.py:function.")
+        raise UsageError(f"{location} is not a Python file", "Give path/to/file.py:function.")
     dotted, root = dotted_name(path)
     _put_first_on_path(root)
     try:
         spec = importlib.util.find_spec(dotted)
         if spec is not None and spec.origin is not None and Path(spec.origin).resolve() == path:
             return importlib.import_module(dotted)
-        return _load_apart(path)
+        # Import the file under another name, because its own is taken by another module.
+        name = f"jaxprof_target_{path.stem}"
+        loaded = sys.modules.get(name)
+        if loaded is not None and loaded.__file__ == str(path):
+            return loaded
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
+        return module
     except (Exception, SystemExit) as error:
-        raise _broken(place, error, path) from error
+        raise _broken(location, error, path) from error
 
 
 def dotted_name(path: Path) -> tuple[str, Path]:
@@ -255,25 +269,6 @@ def dotted_name(path: Path) -> tuple[str, Path]:
     return ".".join(parts), folder
 
 
-def _load_apart(path: Path) -> ModuleType:
-    """Import the file under another name, because its own is taken by another module."""
-    name = f"jaxprof_target_{path.stem}"
-    loaded = sys.modules.get(name)
-    if loaded is not None and loaded.__file__ == str(path):
-        return loaded
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
-
-
 def _put_first_on_path(folder: Path) -> None:
     """Put `folder` first on the path, as Python does for a script, so that the file can import its neighbours."""
     text = str(folder)
@@ -281,22 +276,22 @@ def _put_first_on_path(folder: Path) -> None:
         sys.path.insert(0, text)
 
 
-def _broken(place: str, error: BaseException, path: Path | None = None) -> UsageError:
+def _broken(location: str, error: BaseException, path: Path | None = None) -> UsageError:
     """Return the error for a file that cannot be imported, with the reason and the line."""
     if isinstance(error, SyntaxError):
         line = (error.text or "").strip()
         return UsageError(
-            f"{error.filename or place}, line {error.lineno}: {error.msg}", f"The line is: {line}" if line else ""
+            f"{error.filename or location}, line {error.lineno}: {error.msg}", f"The line is: {line}" if line else ""
         )
     if isinstance(error, SystemExit):
         return UsageError(
-            f"{place} ended the program while it was imported (exit {error.code})",
+            f"{location} ended the program while it was imported (exit {error.code})",
             'Put what it does as a script under if __name__ == "__main__":.',
         )
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if path is not None and frame.filename == str(path)] or frames[-1:]
     where = f", line {own[-1].lineno}" if own else ""
-    what = f"importing {place} failed{where}: {type(error).__name__}: {error}"
+    what = f"importing {location} failed{where}: {type(error).__name__}: {error}"
     if isinstance(error, ModuleNotFoundError):
         return UsageError(what, "Install it where the engine runs, or name the interpreter that has it with --python.")
     return UsageError(what, f"The line is: {own[-1].line}" if own and own[-1].line else "")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from jaxprof.base.errors import UsageError, unknown_name
 from jaxprof.workloads.callables import (
     arguments_by_name,
-    bound,
+    bind,
     call_by_name,
     in_order,
     is_key,
@@ -145,6 +145,9 @@ def workload_of(
     own = _own_defaults(declared, function, {parameter.name for parameter in parameters})
     variants = _variants(declared, function, given_by_name, tuple(own))
     expected, against = _answer(declared, variants, tuple(own))
+    names = [variant.name for variant in variants]
+    if declared.baseline and declared.baseline not in names:
+        raise unknown_name(f"variant of {origin}", declared.baseline, names)
     return Workload(
         name=declared.name or name,
         title=declared.title or _title(function, written),
@@ -156,7 +159,7 @@ def workload_of(
         variants=variants,
         inputs=lender.inputs if lender is not None else _inputs(declared, origin),
         inputs_from=lender.target if lender is not None else "",
-        baseline=_baseline(declared, variants, origin),
+        baseline=declared.baseline or names[0],
         expected=expected,
         against=declared.against or against,
         noisy_answer=declared.noisy_answer,
@@ -210,13 +213,6 @@ def _variants(
             variant = replace(variant, function=last_by_name(variant.function, given_by_name))
         complete.append(replace(variant, settable=settable))
     return tuple(complete)
-
-
-def _baseline(declared: Declaration, variants: tuple[Variant, ...], origin: str) -> str:
-    names = [variant.name for variant in variants]
-    if declared.baseline and declared.baseline not in names:
-        raise unknown_name(f"variant of {origin}", declared.baseline, names)
-    return declared.baseline or names[0]
 
 
 def _to_numpy(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -274,7 +270,7 @@ def _answer(
     NumPy twin, the function op by op. None: the baseline's result is right."""
     expected = declared.expected
     if callable(expected):
-        return lambda parameters, inputs: bound(expected, parameters, settable)(*_to_numpy(inputs)), "known answer"
+        return lambda parameters, inputs: bind(expected, parameters, settable)(*_to_numpy(inputs)), "known answer"
     if expected is not None:
         return lambda parameters, inputs: expected, "known answer"
     if any(variant.how == "numpy" for variant in variants):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from jaxprof.base.errors import UsageError, unknown_name
 from jaxprof.base.values import frozen
 from jaxprof.events import Scalar
-from jaxprof.workloads.callables import bound, call_by_name, op_by_op, source_of, written_function
+from jaxprof.workloads.callables import bind, call_by_name, op_by_op, source_of, written_function
 
 if TYPE_CHECKING:
     import numpy
@@ -128,7 +128,7 @@ class Variant:
             raise UsageError(f"the variant {self.name} has no function", "Give it function=.")
         load_modules(written_function(self.function), with_jax=self.how != "numpy")
         if not self.factory:
-            called = bound(self.function, parameters, self.settable)
+            called = bind(self.function, parameters, self.settable)
         else:
             called = call_by_name(self.function, parameters, f"the factory of {self.name}")
         return op_by_op(called) if self.how == "eager" else called

@@ -8,7 +8,6 @@ from itertools import islice
 from pathlib import Path
 
 MOST_ENTRIES = 2_000
-"""Most entries of the folder that are examined."""
 MOST_READ = 200
 """Most files that are read, the newest first."""
 HEAD_BYTES = 64 * 1024

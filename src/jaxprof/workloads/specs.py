@@ -93,7 +93,6 @@ class Spec:
         return tuple(sizes)
 
     def bytes(self, parameters: Parameters) -> int:
-        """Return the bytes of the array, or of all arrays inside."""
         if self.kind == "nested":
             return sum(part.bytes(parameters) for _, part in self.parts)
         return prod(self.sizes(parameters)) * _BITS[self.dtype] // 8 if self.kind == "array" else 8
@@ -125,7 +124,6 @@ def parse_leaf(text: str) -> Spec:
 
 
 def cannot_read(text: str) -> UsageError:
-    """Return the error for a text that is not an argument."""
     return UsageError(f"cannot read the argument {text!r}", _EXAMPLES)
 
 

@@ -35,9 +35,7 @@ def test_what_the_package_has_is_as_the_script_writes_it(pins):
     assert set(pins.read(text)) == set(pins.PACKAGES)
 
 
-def test_a_new_version_is_added_for_each_platform_and_one_that_is_listed_is_not_changed(
-    pins, tmp_path, monkeypatch, capsys
-):
+def test_new_versions_are_pinned_and_listed_ones_unchanged(pins, tmp_path, monkeypatch, capsys):
     file = tmp_path / "pins.txt"
     old = f"libtpu==0.9 --hash=sha256:{'1' * 64}\n"
     file.write_text(old)
@@ -48,7 +46,7 @@ def test_a_new_version_is_added_for_each_platform_and_one_that_is_listed_is_not_
     assert file.read_text() == f"{old}libtpu==0.10 {hashes}\n", "after 0.9, which is older"
     before = file.read_text()
     monkeypatch.setattr(wheels, "_PINS", file)
-    assert wheels.pinned(["libtpu==0.10"]) == [f"libtpu==0.10 {hashes}"], "pip gets it as it stands there"
+    assert wheels.pin_lines(["libtpu==0.10"]) == [f"libtpu==0.10 {hashes}"], "pip gets it as it stands there"
     monkeypatch.setattr(pins, "found", lambda *_: ("libtpu", "0.10", "2" * 64))
     assert pins.main(["--pins", str(file), "libtpu"]) == 1
     assert file.read_text() == before

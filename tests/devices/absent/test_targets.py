@@ -74,7 +74,7 @@ def test_the_wheels_belong_to_the_users_jaxlib():
 
 
 def test_each_wheel_has_a_known_hash():
-    lines = wheels.pinned(["jax-cuda12-plugin==0.9.0.1", "nvidia-cuda-nvcc-cu12", "libtpu==0.0.42.*"])
+    lines = wheels.pin_lines(["jax-cuda12-plugin==0.9.0.1", "nvidia-cuda-nvcc-cu12", "libtpu==0.0.42.*"])
     assert [line.split()[0] for line in lines] == [
         "jax-cuda12-plugin==0.9.0.1",
         "nvidia-cuda-nvcc-cu12==12.9.86",
@@ -86,12 +86,12 @@ def test_each_wheel_has_a_known_hash():
 @pytest.mark.parametrize("unknown", ["libtpu==9.9.9", "libtpu==0.0.4.*", "libtpu==0.0.42.1.*.", "elsewhere"])
 def test_what_has_no_known_hash_is_refused(unknown):
     with pytest.raises(UsageError, match="does not know") as caught:
-        wheels.pinned([unknown])
+        wheels.pin_lines([unknown])
     assert "--allow-unpinned" in caught.value.hint
 
 
 @pytest.mark.process
-def test_pip_is_told_to_check_and_without_hashes_only_where_that_was_asked_for(tmp_path, monkeypatch, state_home):
+def test_pip_checks_hashes_unless_unpinned_is_allowed(tmp_path, monkeypatch, state_home):
     log = tmp_path / "log"
     keep = f'echo "$@" > {log}; while [ "$1" != "-r" ]; do shift; done; cat "$2" >> {log}; exit 1'
     python = fake_python(tmp_path, keep)
@@ -155,21 +155,21 @@ def test_half_a_folder_is_never_used_whatever_ends_the_installer(error, tmp_path
 
 
 @pytest.mark.process
-def test_installing_goes_into_a_folder_of_our_own_and_only_the_child_sees_it(tmp_path, monkeypatch, state_home):
+def test_wheels_go_into_a_folder_that_only_the_child_sees(tmp_path, monkeypatch, state_home):
     monkeypatch.setenv("PYTHONPATH", "/theirs")
     python = fake_python(tmp_path, 'while [ "$1" != "--target" ]; do shift; done; mkdir -p "$2"; exit 0')
     with pytest.raises(JaxprofError, match="not here") as caught:
         wheels.environment("nvidia", python)
     assert "jaxprof devices target install nvidia" in caught.value.hint
-    assert wheels.installed("nvidia", python) is None
+    assert wheels.installed_folder("nvidia", python) is None
     said = []
     place = wheels.install("nvidia", python, said.append)
     assert place.is_relative_to(state_home)
     assert "jax-cuda12-plugin==0.9.0" in said[0]
-    assert wheels.installed("nvidia", python) == place
+    assert wheels.installed_folder("nvidia", python) == place
     assert wheels.environment("nvidia", python)["PYTHONPATH"] == f"{place}:/theirs"
     assert wheels.install("nvidia", python, said.append) == place
     assert len(said) == 1  # nothing was done twice
     assert wheels.remove("nvidia") == [place]
     assert wheels.remove("nvidia") == []
-    assert wheels.installed("nvidia", python) is None
+    assert wheels.installed_folder("nvidia", python) is None

@@ -24,9 +24,9 @@ from jaxprof.hlo.text.parse import module
 from jaxprof.runner.interpreter import find_interpreter
 from jaxprof.runner.planning import PlanOptions, find_workloads, plan_compiles
 from jaxprof.runner.scheduler import Scheduler
+from jaxprof.session.fold import with_text
 from jaxprof.session.log import LogWriter, new_header
 from jaxprof.session.log.codec import decode_line
-from jaxprof.session.warning_text import with_text
 from waiting import SLOWER
 
 pytestmark = pytest.mark.process

@@ -18,7 +18,7 @@ from jaxprof.engine.protocol.request import SCRATCH
 from jaxprof.events import TrustReported
 
 
-def test_the_module_is_found_as_the_profiler_looks_for_it_and_is_gone_afterwards(monkeypatch):
+def test_the_stand_in_module_is_there_only_for_the_profiler(monkeypatch):
     monkeypatch.setattr(capture, "find_spec", lambda name: None)
     with stand_in_for_tensorflow():
         assert import_module(HOOK) is import_module("tensorflow").python.profiler.trace
@@ -115,7 +115,7 @@ class Profiler:
         ("", True, "the file is damaged"),
     ],
 )
-def test_a_capture_that_fails_is_told_as_no_data_and_the_run_goes_on(monkeypatch, broken, writes, why):
+def test_a_failed_capture_is_no_data_and_the_run_goes_on(monkeypatch, broken, writes, why):
     profiler = Profiler(monkeypatch, broken, writes=writes)
     recorder, events = reporter()
     monkeypatch.setattr(capture, "read_profile", Mock(side_effect=JaxprofError("the file is damaged")))
@@ -126,7 +126,7 @@ def test_a_capture_that_fails_is_told_as_no_data_and_the_run_goes_on(monkeypatch
     assert not any(folder.exists() for folder in profiler.folders)
 
 
-def test_a_capture_reads_what_the_profiler_wrote_and_leaves_nothing(monkeypatch, tmp_path):
+def test_a_capture_reads_the_profile_and_leaves_nothing(monkeypatch, tmp_path):
     """In the folder that the client gave, which removes it where this process is killed."""
     monkeypatch.setenv(SCRATCH, str(tmp_path / "scratch"))
     (tmp_path / "scratch").mkdir()
@@ -151,7 +151,7 @@ def test_a_capture_reads_what_the_profiler_wrote_and_leaves_nothing(monkeypatch,
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
-def test_what_a_captured_call_raises_is_raised_and_the_profiler_stopped(monkeypatch):
+def test_a_captured_calls_error_stops_the_profiler(monkeypatch):
     profiler = Profiler(monkeypatch)
 
     with pytest.raises(ValueError, match="of the user's"):

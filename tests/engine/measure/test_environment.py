@@ -18,7 +18,7 @@ from tables import rows
 
 
 @pytest.mark.parametrize(("quota", "cores"), [(None, 8.0), (1.5, 1.5), (16.0, 8.0)])
-def test_the_cores_are_those_of_the_affinity_or_of_the_quota_if_that_is_less(monkeypatch, quota, cores):
+def test_cores_are_the_smaller_of_affinity_and_quota(monkeypatch, quota, cores):
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)), raising=False)
     monkeypatch.setattr(environment, "read_limits", lambda: Limits(cores=quota))
     assert environment.cores() == cores
@@ -29,7 +29,7 @@ def test_the_cores_are_those_of_the_affinity_or_of_the_quota_if_that_is_less(mon
     [({0}, 270), ({0, 2}, 271), ({0, 1}, None), ({0, 3}, None)],
     ids=["one", "two", "short", "absent"],
 )
-def test_a_usable_processor_is_busy_when_it_is_not_idle_and_does_not_wait_for_a_disk(monkeypatch, usable, ticks):
+def test_a_processor_is_busy_unless_idle_or_waiting_for_disk(monkeypatch, usable, ticks):
     lines = ["cpu  999 20 30 4000 5000 60 70 80", "cpu0 10 20 30 4000 5000 60 70 80 900 900", "cpu1 1 2 3", "intr 1 2"]
     monkeypatch.setattr(environment, "text_at", lambda path: "\n".join([*lines, "cpu2 1 0 0 8 9 0 0 0", ""]))
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: usable, raising=False)
@@ -42,7 +42,7 @@ def test_where_the_system_counts_no_ticks_the_load_is_unknown(monkeypatch):
     assert environment.host_load()[1] is None
 
 
-def test_the_load_is_rounded_to_what_it_can_mean_and_may_be_unknown(monkeypatch):
+def test_the_load_is_rounded_and_may_be_unknown(monkeypatch):
     monkeypatch.setattr(os, "getloadavg", lambda: (1.23456, 9.0, 9.0), raising=False)
     assert environment.load_average() == 1.235
 
@@ -61,9 +61,7 @@ def test_the_load_is_rounded_to_what_it_can_mean_and_may_be_unknown(monkeypatch)
         4.0  1.6   1.5  0.0
     """),
 )
-def test_other_processes_use_no_negative_number_of_cores_and_no_more_than_there_are(
-    monkeypatch, ended, others, quota, busy
-):
+def test_others_use_between_no_core_and_all(monkeypatch, ended, others, quota, busy):
     """In no time they use an unknown number, and of a quota what the processors beside it do not suffice for."""
     ended, others, quota, busy = (None if each == "None" else float(each) for each in (ended, others, quota, busy))
     readings = iter([(0.0, 0.0, 0.0), (ended, others, 0.0), (ended, others, 0.0)])
@@ -114,7 +112,7 @@ def test_a_device_that_is_not_there_is_told_with_those_that_are(several):
     assert "It sees cuda:0, cuda:1" in missing.value.hint
 
 
-def test_a_device_is_described_by_what_it_says_and_none_is_what_it_does_not():
+def test_a_device_is_described_and_unknowns_are_none():
     told = device(
         number=3,
         memory_stats=lambda: {"bytes_in_use": 1, "bytes_limit": 9, "peak_bytes_in_use": 5},
@@ -134,7 +132,7 @@ def test_a_device_is_described_by_what_it_says_and_none_is_what_it_does_not():
 
 
 @pytest.mark.parametrize(("setting", "found"), [(None, "cuda:0"), ("cpu", "cpu:0"), (jax.devices("cpu")[0], "cpu:0")])
-def test_the_default_is_the_first_device_unless_the_user_set_another(several, setting, found):
+def test_the_default_device_is_first_unless_set(several, setting, found):
     with updated("jax_default_device", setting):
         assert jax_devices.device_name(jax_devices.default_device()) == found
 
@@ -156,7 +154,7 @@ def test_every_backend_that_starts_is_listed(monkeypatch):
     assert found["errors"] == {"cuda": "no driver", "neuron": "Unknown backend neuron"}
 
 
-def test_runs_that_have_their_turns_meanwhile_are_no_work_of_others(monkeypatch):
+def test_turns_of_compared_runs_are_no_work_of_others(monkeypatch):
     readings = iter([(0, 0, 0), (2, 5, 2), (10, 21, 2), (12, 25, 4), (12, 25, 4)])
     monkeypatch.setattr(environment, "host_load", lambda: next(readings))
     monkeypatch.setattr(environment, "cores", lambda: 4.0)

@@ -13,13 +13,13 @@ from engine.measure.heard import of
 from jaxprof import events as e
 from jaxprof.base.errors import UsageError
 from jaxprof.engine.measure import inprocess
-from jaxprof.engine.measure.inprocess import compile_call, measure_call, place_call
+from jaxprof.engine.measure.inprocess import compile_call, lay_out_call, measure_call
 from jaxprof.workloads.decorator import workload
 
 
 def profiled(function, *arguments):
     events = []
-    call = place_call(function, arguments, {})
+    call = lay_out_call(function, arguments, {})
     spec = e.RunSpec(
         workload=call.name, variant="jit", how="jit", device="cpu:0", budget_seconds=0.05, check=False, capture=False
     )
@@ -43,7 +43,7 @@ def samples(events, run="r1"):
     return [value for event in taken if event.series == "run" for value in event.seconds]
 
 
-def test_donated_arguments_are_made_anew_and_the_callers_stay_alive():
+def test_donated_arguments_are_copies():
     mine = jnp.ones(1000)
     events = profiled(jax.jit(lambda x: x * 2, donate_argnums=0), mine)
     ok(events)
@@ -63,7 +63,7 @@ def test_a_compile_is_cold_the_second_time_too():
     assert "compile_cached" not in {event.code for event in of(events, e.WarningRaised)}
 
 
-def test_a_static_argument_that_does_not_exist_is_refused_where_the_names_are_known():
+def test_an_unknown_static_argument_is_refused():
     def known(x, n=2):
         return x * n
 
@@ -72,14 +72,14 @@ def test_a_static_argument_that_does_not_exist_is_refused_where_the_names_are_kn
 
     x = jnp.ones(3)
     with pytest.raises(UsageError, match="unknown static argument 'm'") as caught:
-        place_call(known, (x,), {}, static_argnames="m")
+        lay_out_call(known, (x,), {}, static_argnames="m")
     assert "n" in caught.value.hint
-    assert place_call(known, (x,), {"n": 3}, static_argnames=("n",)).static == (1,)
-    assert place_call(known, (x,), {}, static_argnames="n").static == (), "it was left to its default"
-    assert place_call(any_name, (x,), {"m": 3}, static_argnames="m").function(x).tolist() == [2.0] * 3
-    assert place_call(known, (x, 4), {}, static_argnums=1).static == (1,)
-    assert place_call(known, (x,), {}).name == "known"
-    assert place_call(known, (x,), {}, name="mine").name == "mine"
+    assert lay_out_call(known, (x,), {"n": 3}, static_argnames=("n",)).static == (1,)
+    assert lay_out_call(known, (x,), {}, static_argnames="n").static == (), "it was left to its default"
+    assert lay_out_call(any_name, (x,), {"m": 3}, static_argnames="m").function(x).tolist() == [2.0] * 3
+    assert lay_out_call(known, (x, 4), {}, static_argnums=1).static == (1,)
+    assert lay_out_call(known, (x,), {}).name == "known"
+    assert lay_out_call(known, (x,), {}, name="mine").name == "mine"
 
 
 def test_one_call_is_one_run_among_others():

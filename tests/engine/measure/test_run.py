@@ -16,11 +16,11 @@ from jaxprof.base.errors import DoesNotFitError, JaxprofError, UsageError
 from jaxprof.engine.measure import control as reporting
 from jaxprof.engine.measure import jax_devices, preflight
 from jaxprof.engine.measure.control import Cancelled, RunControl
-from jaxprof.engine.measure.failure import failed, is_out_of_memory
+from jaxprof.engine.measure.failure import failure_of, is_out_of_memory
 from jaxprof.engine.measure.run import _complete, inputs_of
 from jaxprof.engine.protocol.request import RunRequest
 from jaxprof.events import BuffersReported, RunSpec
-from jaxprof.session.warning_text import with_text
+from jaxprof.session.fold import with_text
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import Estimate
 
@@ -58,7 +58,7 @@ def test_a_numpy_run_has_its_phases_samples_and_check():
     assert before.devices == []
 
 
-def test_what_nobody_estimated_has_no_cost_and_a_wrong_result_is_a_finished_run_whose_check_fails():
+def test_without_estimate_no_cost_and_a_wrong_result_fails():
     events = measured(np.cos)
     assert (end(events).status, only(events, e.CheckReported).passed) == ("ok", False)
     assert of(events, e.CostReported) == of(events, e.TextRecorded) == []
@@ -66,7 +66,7 @@ def test_what_nobody_estimated_has_no_cost_and_a_wrong_result_is_a_finished_run_
     assert only(measured(estimate=Estimate(flops=12.0)), e.CostReported).bytes_accessed is None
 
 
-def test_a_result_is_kept_for_a_comparison_in_the_first_launch_or_it_is_told(tmp_path):
+def test_a_result_is_kept_in_the_first_launch_or_warned_of(tmp_path):
     path = tmp_path / "kept.npz"
     assert of(measured(keep_output=str(path), launch=2), e.WarningRaised) == []
     assert not path.exists()
@@ -107,7 +107,7 @@ def test_a_cancelled_run_says_in_which_phase():
     assert (before.status, before.error) == ("cancelled", "cancelled"), "no phase had begun"
 
 
-def test_a_run_that_reaches_its_cap_has_a_result_if_it_has_samples():
+def test_a_capped_run_with_samples_has_a_result():
     without = end(measured(max_seconds=0.0))
     assert without.status == "timed out"
     assert "--max-seconds" in without.advice
@@ -146,30 +146,30 @@ def test_a_preset_completes_what_a_request_leaves_open():
         (ValueError("shapes differ"), "", False),
     ],
 )
-def test_known_errors_have_advice_and_whether_it_was_for_want_of_memory(error, advice, memory):
-    found = failed(error)
+def test_known_errors_have_advice_and_memory_is_noted(error, advice, memory):
+    found = failure_of(error)
     assert advice in found.advice
     assert bool(found.advice) == bool(advice)
     assert is_out_of_memory(error) == found.out_of_memory == memory
 
 
-def test_an_error_of_ours_is_its_words_and_one_without_any_is_the_end_of_the_run_too():
+def test_our_errors_keep_their_text_and_mute_ones_end_runs():
     class Mute(Exception):
         def __str__(self):
             raise TypeError("no text")
 
-    found = failed(JaxprofError("no such device", "look at devices"))
+    found = failure_of(JaxprofError("no such device", "look at devices"))
     told = (found.status, found.error, found.advice, found.traceback)
     assert told == ("failed", "no such device", "look at devices", "")
-    assert failed(Mute()).error == "Mute: (reading its message raised TypeError)"
-    tried = failed(RuntimeError("All configs failed.\n" + "RESOURCE_EXHAUSTED: 120 GiB\n" * 10))
+    assert failure_of(Mute()).error == "Mute: (reading its message raised TypeError)"
+    tried = failure_of(RuntimeError("All configs failed.\n" + "RESOURCE_EXHAUSTED: 120 GiB\n" * 10))
     assert (tried.error, tried.out_of_memory) == (
         "RuntimeError: All configs failed.\nRESOURCE_EXHAUSTED: 120 GiB (10 times)",
         True,
     )
 
 
-def test_the_frames_that_measure_are_left_out_also_of_what_led_to_it():
+def test_measuring_frames_are_left_out_of_tracebacks():
     def users():
         try:
             inputs_of(e.RunSpec(workload="x", variant="jit", how="jit", device="cpu:0", target="no_such_thing"))
@@ -178,14 +178,14 @@ def test_the_frames_that_measure_are_left_out_also_of_what_led_to_it():
 
     with pytest.raises(ValueError, match="mine") as caught:
         users()
-    text = failed(caught.value).traceback
+    text = failure_of(caught.value).traceback
     assert Path(__file__).name in text
     assert "engine/measure" not in text.replace("tests/engine/measure", "")
     assert "no_such_thing" in text, "why it was raised stays"
     assert text.rstrip().endswith("ValueError: mine")
 
 
-def test_a_phase_takes_as_long_as_its_block_unless_it_knows_better(monkeypatch):
+def test_a_phase_lasts_as_its_block_unless_it_reports(monkeypatch):
     seconds = iter(range(7, 100))
     monkeypatch.setattr(reporting, "time", SimpleNamespace(perf_counter=lambda: float(next(seconds))))
     reporter, events = heard.reporter()
@@ -203,7 +203,7 @@ def test_a_phase_takes_as_long_as_its_block_unless_it_knows_better(monkeypatch):
     assert events[-1].seconds is None
 
 
-def test_a_phase_that_fails_has_no_end_and_stays_the_place_where_it_happened():
+def test_a_failed_phase_has_no_end_and_stays_current():
     reporter, events = heard.reporter()
     with pytest.raises(ValueError, match="in it"), reporter.phase("compile"):
         raise ValueError("in it")
@@ -236,7 +236,7 @@ def machine(monkeypatch):
     monkeypatch.setattr(preflight, "available_host_bytes", lambda: 1000)
 
 
-def test_what_does_not_fit_is_refused_with_the_bytes_that_it_asked_for(machine):
+def test_what_does_not_fit_is_refused_with_its_bytes(machine):
     assert refused(Estimate(memory_bytes=1000)) == []
     heard = reporter()
     with pytest.raises(DoesNotFitError, match="this machine has 1000 B"):
@@ -244,7 +244,7 @@ def test_what_does_not_fit_is_refused_with_the_bytes_that_it_asked_for(machine):
     assert only(heard[1], BuffersReported).asked_bytes == 1001
 
 
-def test_a_compiled_program_needs_its_inputs_and_outputs_and_what_else_is_seen_later(machine):
+def test_a_compiled_program_needs_inputs_and_outputs(machine):
     assert refused(Estimate(memory_bytes=5000, traffic_bytes=900), "jit") == []
     with pytest.raises(DoesNotFitError):
         refused(Estimate(memory_bytes=900, traffic_bytes=5000), "jit")
@@ -275,7 +275,7 @@ def test_a_call_longer_than_the_budget_is_told():
     assert warning.message == "the first call took 3.00 s, more than the budget of 2.00 s"
 
 
-def test_of_the_machine_and_its_control_group_the_one_with_less_counts(monkeypatch):
+def test_the_smaller_of_machine_and_control_group_counts(monkeypatch):
     for machine, group, free in ((5, 3, 3), (3, 5, 3), (None, 7, 7), (7, None, 7), (None, None, None), (0, 4, 0)):
         monkeypatch.setattr(preflight, "_machine_bytes", lambda found=machine: found)
         left = SimpleNamespace(left_bytes=lambda found=group: found) if group is not None else None

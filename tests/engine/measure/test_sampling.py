@@ -103,7 +103,7 @@ def test_the_clock_costs_at_most_one_percent_of_a_sample(call, cost, calls):
     assert calls_per_sample(float(call), float(cost)) == int(calls)
 
 
-def test_what_a_sample_takes_beside_its_calls_is_made_a_hundredth_of_it():
+def test_overhead_is_a_hundredth_of_a_sample():
     world = World(5e-6)
 
     def make(calls):
@@ -134,14 +134,14 @@ def test_a_clock_costs_its_reading_or_its_smallest_step(steps, cost):
 
 
 @pytest.mark.parametrize(("budget", "seconds"), [(2.0, 0.5), (4.0, 1.0), (20.0, 2.0)])
-def test_a_steady_call_is_sampled_for_a_quarter_of_the_budget_and_two_seconds_at_most(budget, seconds):
+def test_a_steady_call_ends_after_a_quarter_of_the_budget(budget, seconds):
     world = World(1e-2)
     samples = world.sample(1e-2, budget_seconds=budget)
     assert median(samples) == pytest.approx(1e-2, rel=1e-3)
     assert sum(samples) == pytest.approx(seconds, abs=0.15)
 
 
-def test_a_noisy_call_is_sampled_until_the_budget_is_spent_and_progress_says_how_much_is_left():
+def test_a_noisy_call_spends_the_budget_with_progress():
     world = World(noisy())
     samples = world.sample(1e-3)
     assert 1.9 < sum(samples) < 2.4
@@ -157,7 +157,7 @@ def test_a_noisy_call_is_sampled_until_the_budget_is_spent_and_progress_says_how
     assert len(World(noisy()).sample(1e-3, most_samples=37)) == 37
 
 
-def test_a_session_has_ten_thousand_samples_of_a_steady_run_at_most():
+def test_a_steady_run_has_at_most_ten_thousand_samples():
     brief = (seconds / 100 for seconds in noisy())
     assert len(World(brief).sample(1e-5, budget_seconds=20.0)) == 10_000
 
@@ -176,7 +176,7 @@ def test_a_call_that_exceeds_the_budget_is_timed_three_times(calls, remaining):
     assert world.progress == []
 
 
-def test_samples_are_sent_to_a_hundredth_of_a_nanosecond_in_batches_a_tenth_of_a_second_apart():
+def test_samples_are_sent_rounded_and_in_batches():
     world, moments = World(1e-3 / 3), list[float]()
     world.on_event = lambda event: moments.append(world.now) if isinstance(event, SamplesTaken) else None
     samples = world.sample(1e-3 / 3)
@@ -185,7 +185,7 @@ def test_samples_are_sent_to_a_hundredth_of_a_nanosecond_in_batches_a_tenth_of_a
     assert min(after - before for before, after in itertools.pairwise(moments)) >= 0.09
 
 
-def test_the_calls_between_samples_spread_them_over_two_seconds_or_the_budget():
+def test_calls_between_samples_spread_them_over_the_budget():
     spans = []
     for budget, wanted in ((1.0, 1.0), (2.0, 2.0), (8.0, 2.0)):
         world, warm_up = World(1e-5, tick=0.0), World(1e-5, tick=0.0)
@@ -196,7 +196,7 @@ def test_the_calls_between_samples_spread_them_over_two_seconds_or_the_budget():
     assert spans[1] == pytest.approx(spans[2], rel=0.05)
 
 
-def test_a_median_is_precise_once_half_its_interval_is_a_hundredth_of_it():
+def test_a_median_is_precise_at_a_hundredth():
     def spread(width):
         return [1 + width * (index - 50) / 50 for index in range(101)]
 
@@ -214,14 +214,14 @@ def test_the_first_slow_calls_are_warm_up_and_not_samples():
     assert max(world.sample(8e-3)) < 1.1e-3
 
 
-def test_before_the_first_sample_come_five_calls_to_calibrate_and_two_slices_that_agree():
+def test_calibration_and_warm_up_precede_the_samples():
     world = World(1e-3)
     samples = world.sample(1e-3)
     assert world.calls - len(samples) == 5 + 2 * 20, "a slice is 20 ms of calls"
 
 
 @pytest.mark.parametrize(("budget", "seconds"), [(5.0, 1.0), (20.0, 2.0), (40.0, 2.0)])
-def test_warming_up_may_take_a_fifth_of_the_budget_and_two_seconds_at_most(budget, seconds):
+def test_warming_up_takes_at_most_a_fifth_of_the_budget(budget, seconds):
     """Each slice is 6 % slower than the one before it: halves never agree."""
 
     def slower():
@@ -241,20 +241,20 @@ def test_warming_up_may_take_a_fifth_of_the_budget_and_two_seconds_at_most(budge
 
 
 @pytest.mark.parametrize(("call_seconds", "warm"), [(0.09, True), (0.11, False)])
-def test_a_call_of_more_than_a_twentieth_of_the_budget_is_not_warmed_up_again(call_seconds, warm):
+def test_a_long_call_is_not_warmed_up_again(call_seconds, warm):
     world = World(call_seconds)
     samples = world.sample(call_seconds)
     assert (world.calls > len(samples)) == warm
 
 
-def test_of_a_series_with_a_fixed_number_of_calls_every_call_is_timed():
+def test_with_fixed_calls_every_call_is_timed():
     world = World(1e-4)
     assert len(world.sample(0.2, calls_per_sample=1, most_samples=50)) == 50
     assert world.calls == 50, "a call that takes a tenth of the budget needs no warm-up"
 
 
 @pytest.mark.parametrize("on", [True, False])
-def test_the_garbage_collector_is_off_while_timing_and_afterwards_as_it_was(on):
+def test_the_collector_is_off_only_while_timing(on):
     world = World(1e-3)
     (gc.enable if on else gc.disable)()
     try:
@@ -265,7 +265,7 @@ def test_the_garbage_collector_is_off_while_timing_and_afterwards_as_it_was(on):
 
 
 @pytest.mark.parametrize(("call_seconds", "calls"), [(5.0, 1), (1e-3, 400)])
-def test_a_cancelled_run_stops_between_batches_and_has_sent_what_it_had(call_seconds, calls):
+def test_a_cancelled_run_stops_between_batches(call_seconds, calls):
     """Of calls longer than the budget it makes no further one."""
     world = World(call_seconds)
     world.on_event = lambda _: world.control.cancel() if len(world.sent) > 200 or call_seconds > 1 else None
@@ -275,7 +275,7 @@ def test_a_cancelled_run_stops_between_batches_and_has_sent_what_it_had(call_sec
     assert len(world.sent) > 200 or call_seconds > 1
 
 
-def test_a_run_that_is_cancelled_while_it_warms_up_takes_no_sample():
+def test_a_run_cancelled_in_warm_up_takes_no_sample():
     world = World(1e-3)
     world.control.cancel()
     with pytest.raises(Cancelled):
@@ -284,7 +284,7 @@ def test_a_run_that_is_cancelled_while_it_warms_up_takes_no_sample():
 
 
 @pytest.mark.parametrize(("series", "counted"), [("run", True), ("dispatch", False)])
-def test_only_samples_of_the_steady_run_give_a_capped_run_its_result(series, counted):
+def test_only_steady_samples_count_for_a_capped_run(series, counted):
     world = World(1e-3)
     samples = world.sample(1e-3, series=series)
     assert world.reporter.samples == (len(samples) if counted else 0)
@@ -303,7 +303,7 @@ def test_each_turn_gives_one_block_with_its_number():
     assert samples == pytest.approx(world.sent, abs=1e-11)
 
 
-def test_a_block_counts_from_the_end_of_its_warm_in_and_keeps_its_first_call():
+def test_a_block_begins_after_warm_in_and_keeps_its_first_call():
     world = World(iter([*([1e-3] * 400), 9e-3, 5e-3, 2e-3, *([1e-3] * 100)]))
     world.control.on_wait = lambda begins, **_: begins or [world.make(1) for _ in range(400 - world.calls)]
     samples = world.in_turns(1e-3, turn(1, warm_in_seconds=0.015), None)
@@ -320,7 +320,7 @@ def test_blocks_of_other_series_are_no_samples_of_the_run():
     assert 9 <= len(samples) <= 11
 
 
-def test_the_turns_last_from_the_begin_of_the_first_to_the_end_of_the_last():
+def test_turns_last_from_the_first_to_the_last():
     world = World(1e-3)
 
     def freeze(event):
@@ -332,7 +332,7 @@ def test_the_turns_last_from_the_begin_of_the_first_to_the_end_of_the_last():
     assert world.sampler.turns_seconds == pytest.approx(5.0 + 2 * 0.010, rel=0.01), "with what others did between them"
 
 
-def test_page_faults_are_those_of_a_usual_call_and_the_time_in_the_kernel_is_that_of_the_series(monkeypatch):
+def test_page_faults_are_a_usual_calls(monkeypatch):
     """In the third of five turns, the heap grows."""
     world = World(1e-3)
     world.sample(1e-3)  # the warm-up, and another series
@@ -362,7 +362,7 @@ def test_without_a_count_of_the_system_page_faults_are_unknown(monkeypatch):
     assert (phase.page_faults, phase.kernel_share) == (None, None)
 
 
-def test_between_calls_that_consume_their_arguments_no_further_one_is_made():
+def test_no_spacing_call_consumes_arguments():
     """Each would need arguments of its own."""
     few, many = World(1e-3), World(1e-3)
     for world, seconds in ((few, 0.01), (many, 0.05)):
@@ -400,7 +400,7 @@ def test_waiting_for_a_turn_does_not_count_towards_the_cap():
     assert 0.0 < world.control.remaining_seconds() <= 30.0
 
 
-def test_a_process_that_is_frozen_as_soon_as_it_has_sent_its_samples_counts_no_turns_of_others(monkeypatch):
+def test_a_process_frozen_at_once_counts_no_turns_of_others(monkeypatch):
     """The client freezes it once it has read them: the earliest moment is within the write itself. Two other runs then
     keep two cores busy for five seconds."""
     world = World(1e-3)

@@ -27,7 +27,7 @@ from jaxprof.engine.measure.sharding import (
 )
 from jaxprof.engine.protocol.request import CompileRequest
 from jaxprof.events import RunFinished, RunSpec, TextRecorded, WarningRaised
-from jaxprof.session.warning_text import with_text
+from jaxprof.session.fold import with_text
 from jaxprof.workloads import built_in
 from tables import rows
 
@@ -138,7 +138,7 @@ X, W = (jax.ShapeDtypeStruct((8, 4), np.float32) for _ in "xw")
 SHAPES = leaves_of((X, {"kernel": W, "bias": jax.ShapeDtypeStruct((4,), np.float32)}, 3.0), ["x", "params", "rate"])
 
 
-def test_arrays_of_an_argument_that_are_split_alike_are_named_by_the_first():
+def test_arrays_split_alike_are_named_by_the_first():
     x, *params = SHAPES[:3]
     specs = {x.number: P("data"), **{leaf.number: P("model") for leaf in params}}
     assert split_text(SHAPES, specs) == [f"{x.words} as data", f"{params[0].words} and 1 more as model"]
@@ -158,7 +158,7 @@ def elsewhere(workload=None, context=None, recorder=None, **request):
         (SHAPES, {"devices": 4, "shard": ["x=data"]}, "over 4 devices, mesh data=2, model=2: no input is split", ""),
     ],
 )
-def test_devices_that_stay_idle_are_told_and_who_gave_a_spec_is_not_told_how(leaves, request_, message, advice):
+def test_idle_devices_are_reported_without_advice_after_a_spec(leaves, request_, message, advice):
     recorder, events = reporter()
     axes = {"data": 2, "model": 2}
     mesh = SimpleNamespace(shape=axes, axis_names=tuple(axes), devices=np.empty((2, 2)))
@@ -171,7 +171,7 @@ HERE = Mesh(np.array(jax.devices()[:1]), ("data",))
 """Over one device: every size can be split."""
 
 
-def test_the_command_line_counts_before_the_workload_and_the_rest_is_its():
+def test_the_command_line_precedes_the_workload():
     declared = replace(built_in("selu"), shardings=("data", "-,data", None))
     leaves = leaves_of((X, W, 3.0), ["x", "w", "rate"])
     assert elsewhere(declared)._specs(leaves, HERE) == {0: P("data"), 1: P(None, "data")}
@@ -182,7 +182,7 @@ def test_the_command_line_counts_before_the_workload_and_the_rest_is_its():
     assert elsewhere(called)._specs(leaves, HERE) == {0: P("data")}
 
 
-def test_the_mesh_is_that_of_the_command_line_or_the_largest_that_the_program_names():
+def test_the_mesh_is_the_command_lines_or_the_largest_named():
     four = AbstractMesh((4,), ("data",))
     placed = jax.ShapeDtypeStruct((8,), np.float32, sharding=NamedSharding(HERE, P("data")))
     unnamed, named = leaves_of((X,), ["x"]), leaves_of((placed,), ["x"])
@@ -210,7 +210,7 @@ def test_the_mesh_is_that_of_the_command_line_or_the_largest_that_the_program_na
         ),
     ],
 )
-def test_the_devices_that_are_not_here_are_those_that_were_asked_for(monkeypatch, request_, asked):
+def test_absent_devices_are_the_requested_ones(monkeypatch, request_, asked):
     found = []
 
     def get(topology_name, **options):
@@ -268,7 +268,7 @@ def test_a_compile_ends_with_what_came_of_it():
     assert {event.name for event in of(compiled(), TextRecorded)} >= {"jaxpr", "stablehlo", "hlo_before", "hlo"}
 
 
-def test_a_jaxlib_that_gives_no_hlo_is_refused_with_the_one_that_does(monkeypatch):
+def test_a_jaxlib_without_hlo_is_refused_with_one_that_has_it(monkeypatch):
     program = elsewhere(platform="cpu")
     monkeypatch.setattr(program, "_topology", lambda: SimpleNamespace(devices=jax.devices()[:1]))
     monkeypatch.setattr(program, "_compile_plain", lambda *_: SimpleNamespace(hlo=""))

@@ -24,7 +24,7 @@ from jaxprof.engine.measure.pitfalls import (
     dead_operations,
     is_elementwise,
     of_program,
-    recompiled,
+    recompile_warnings,
     traced_is_elementwise,
     zero_copies,
 )
@@ -49,7 +49,7 @@ from jaxprof.events import (
     TextRecorded,
     WarningRaised,
 )
-from jaxprof.session.warning_text import with_text
+from jaxprof.session.fold import with_text
 from jaxprof.trace.buffers import allocations
 
 X = np.arange(64, dtype=np.float32)
@@ -391,11 +391,11 @@ def test_what_is_computed_and_not_used_is_named_once():
 
 def test_compilations_that_nobody_expected_are_counted_and_named():
     spans = [StageSpan(stage, name, 0.0, 1.0) for name in ("f", "g", "f") for stage in ("trace", "compile")]
-    (found,) = recompiled(CompileLedger(spans), "steady_run")
+    (found,) = recompile_warnings(CompileLedger(spans), "steady_run")
     assert with_text(found).message == "3 unexpected compilations during the steady run: f, g"
-    (one,) = recompiled(CompileLedger(spans[:2]), "first_call")
+    (one,) = recompile_warnings(CompileLedger(spans[:2]), "first_call")
     assert with_text(one).message.startswith("1 unexpected compilation at the first call, ")
-    assert not list(recompiled(CompileLedger(spans[:1]), "first_call")), "tracing is no compilation"
+    assert not list(recompile_warnings(CompileLedger(spans[:1]), "first_call")), "tracing is no compilation"
 
 
 @pytest.mark.parametrize(

@@ -59,14 +59,14 @@ def test_a_jax_that_is_too_old_is_refused(monkeypatch, version, old):
 
 
 @pytest.mark.parametrize("error", [ModuleNotFoundError("No module named 'ml_dtypes'", name="ml_dtypes"), OSError("x")])
-def test_an_import_that_fails_in_another_way_is_told_with_its_words(monkeypatch, error):
+def test_another_import_error_keeps_its_text(monkeypatch, error):
     monkeypatch.setattr(startup, "import_module", Mock(side_effect=error))
     with pytest.raises(JaxprofError, match=f"numpy cannot be imported: {error}") as caught:
         startup._import("numpy")
     assert caught.value.hint.endswith("-m pip install --upgrade numpy")
 
 
-def test_the_first_program_has_run_and_its_result_is_here_when_the_warm_up_ends(monkeypatch):
+def test_the_warm_up_waits_for_its_result(monkeypatch):
     """Otherwise the run's own first transfer would wait for it."""
     steps = []
 

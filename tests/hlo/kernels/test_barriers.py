@@ -7,7 +7,7 @@ import pytest
 from jax import lax
 
 from hlo.kernels.programs import compiled, parameters, result_of, written
-from jaxprof.hlo.dumped import with_reasons
+from jaxprof.hlo.files import with_reasons
 from jaxprof.hlo.kernels.barriers import REASONS, barriers
 
 

@@ -12,13 +12,13 @@ from hlo.agreement import COMPILED_BY_H100, NOT_READ, figures, real_files
 from hlo.kernels.programs import attention_text, fused, written
 from jaxprof.base.errors import HloError
 from jaxprof.findings.hlo import findings
-from jaxprof.hlo.compare.fingerprint import Fingerprints, diff
+from jaxprof.hlo import files
+from jaxprof.hlo.fingerprint import Fingerprints, diff
 from jaxprof.hlo.kernels.barriers import barriers
 from jaxprof.hlo.kernels.collectives import collectives
 from jaxprof.hlo.kernels.cost.peaks import DEVICES, roofline
 from jaxprof.hlo.kernels.kernels import kernels, stream, totals
 from jaxprof.hlo.kernels.notices import problems
-from jaxprof.hlo.text import files
 from jaxprof.hlo.text.parse import modules
 
 from .test_origin import assert_columns

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from jaxprof.base.errors import HloError
+from jaxprof.hlo import files
 from jaxprof.hlo.kernels.notices import problems
 from jaxprof.hlo.paths import modules_at
-from jaxprof.hlo.text import files
 from jaxprof.hlo.text.parse import module, modules
 from jaxprof.hlo.text.syntax import attributes
 

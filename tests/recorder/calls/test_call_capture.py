@@ -14,8 +14,8 @@ from engine.measure.heard import of
 from jaxprof import events as e
 from jaxprof.recorder.calls import call_capture
 from jaxprof.recorder.calls.call_capture import CallCapture
-from jaxprof.recorder.calls.kept_call import KeptArguments, jitted_of, write_call
-from jaxprof.session.warning_text import with_text
+from jaxprof.recorder.calls.kept_call import KeptArguments, find_jitted, write_call
+from jaxprof.session.fold import with_text
 from jaxprof.workloads.find import find
 
 calls = []
@@ -52,7 +52,7 @@ def tapped(name, function, *args, jax_name="step", **options):
     return said
 
 
-def test_a_call_is_measured_as_a_workload_is_with_a_cold_compile_and_can_be_made_again(capsys):
+def test_a_call_is_measured_cold_and_can_be_repeated(capsys):
     state, batch = arguments()
     step(state, batch, power=3)
     state, batch = arguments()
@@ -81,7 +81,7 @@ def test_a_call_is_measured_as_a_workload_is_with_a_cold_compile_and_can_be_made
     assert made[2] == 3
 
 
-def test_values_are_kept_when_asked_although_the_call_donates_them():
+def test_values_of_donated_arguments_are_kept_on_request():
     state, batch = arguments()
     kept = KeptArguments.of((state, batch), {}, values=True)
     step(state, batch)
@@ -148,11 +148,11 @@ def test_what_was_compiled_is_found_wherever_it_lives():
     def inner(x):
         return x
 
-    assert jitted_of(inner) is None
+    assert find_jitted(inner) is None
     holder = {"deep": [jax.jit(inner, donate_argnums=0)]}
-    assert jitted_of(inner) is holder["deep"][0]
+    assert find_jitted(inner) is holder["deep"][0]
     gc.freeze()
-    assert jitted_of(step.__wrapped__) is step, "of a program that has frozen its objects"
+    assert find_jitted(step.__wrapped__) is step, "of a program that has frozen its objects"
 
 
 class Model:

@@ -84,7 +84,7 @@ def in_words(row):
     return "".join(f"  {line}\n" for line in said)
 
 
-def test_a_row_says_in_words_why_it_was_compiled_with_which_arguments_and_from_where(told):
+def test_a_row_says_why_with_what_and_from_where(told):
     """What JAX derives has other names in each of its versions; of secrets it matters what is not there."""
     cases = [
         case for case in itertools.takewhile(lambda case: case != "end", told) if case not in ("derived", "secrets")

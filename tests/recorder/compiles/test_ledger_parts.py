@@ -18,7 +18,7 @@ from jaxprof.analysis.programs.sentences import compile_reason
 from jaxprof.recorder import frame_owner as places
 from jaxprof.recorder.compiles import module_size, monitoring, rows
 from jaxprof.recorder.compiles.arguments import Leaf, TreeReader, static_text
-from jaxprof.recorder.compiles.functions import Identities, code_of, name_matches, unwrapped, wraps
+from jaxprof.recorder.compiles.functions import Identities, code_of, name_matches, wrapper_chain, wraps
 from jaxprof.recorder.compiles.ledger import ROWS_A_SECOND, Ledger
 from jaxprof.recorder.compiles.reasons import (
     LEAVES_A_FUNCTION,
@@ -59,7 +59,7 @@ def test_the_clock_gives_nested_time_to_the_inner_stage():
     assert clock.read(99.0) == {"trace": 2.0, "lower": 0.0, "compile": 3.0}
 
 
-def test_a_stage_whose_end_was_never_told_is_closed_with_the_one_around_it():
+def test_an_unended_stage_closes_with_its_outer_one():
     thread = ThreadStages("", True)
     outer, lost = (OpenStage("trace", name, 0.0, None, 0) for name in ("outer", "lost"))
     thread.open.extend([outer, lost])
@@ -160,7 +160,7 @@ def test_files_have_owners():
         ("<lambdifygenerated-1>", "__main__", places.STDLIB),
     ],
 )
-def test_a_cell_is_the_users_and_what_a_library_makes_in_it_is_not(name, module, kind):
+def test_a_cell_is_the_users_but_not_a_librarys_code_in_it(name, module, kind):
     names = {"sys": sys} | ({"__name__": module} if module else {})
     exec(compile("frame = sys._getframe()", name, "exec"), names)
     assert places.frame_kind(names["frame"]) == kind
@@ -207,7 +207,7 @@ def compile_one(ledger, name):
         ledger.stage_ended(stage, name)
 
 
-def test_a_lock_that_a_signal_handler_kept_from_being_given_back_ends_no_ledger():
+def test_a_lock_held_by_a_signal_handler_ends_no_ledger():
     told = []
     ledger = Ledger(told.append)
     assert ledger._emitting.acquire(blocking=False)
@@ -215,7 +215,7 @@ def test_a_lock_that_a_signal_handler_kept_from_being_given_back_ends_no_ledger(
     assert [event.function for event in told] == ["f"]
 
 
-def test_many_compilations_in_a_second_are_explained_beside_the_program_and_a_few_at_once():
+def test_only_few_compilations_are_explained_at_once():
     told = []
     ledger = Ledger(told.append)
 
@@ -246,7 +246,7 @@ def test_of_a_long_static_value_only_what_differs_is_told():
     assert words_of(explain(new, old)) == "static argument static: …relu… → …tanh…"
 
 
-def test_classes_and_objects_of_the_user_are_not_asked_for_attributes():
+def test_no_attribute_of_the_users_objects_is_read():
     asked = []
 
     class Curious(type):
@@ -286,7 +286,7 @@ def test_an_operation_that_calls_python_is_found(target, calls_python):
     assert module_size._walk(operation("builtin.module", main)).callbacks is calls_python
 
 
-def test_random_bits_do_not_make_a_program_large_on_an_accelerator():
+def test_random_bits_make_no_program_large():
     traced = jax.jit(lambda key: jax.random.normal(key, (8,)).sum() + jax.random.uniform(key, (9,))).trace(
         jax.random.key(0)
     )
@@ -339,7 +339,7 @@ def test_trees_are_told_apart(kind):
     assert reader.read(DIFFERENT[kind][0]).digest == one.digest
 
 
-def test_the_nearest_signature_has_the_fewest_differences_then_is_the_most_recent():
+def test_the_nearest_signature_differs_least_then_is_newest():
     now = signature(vector(4), vector(4))
     far, near, nearer_in_time = (
         signature(vector(2), vector(2, "i32")),
@@ -375,7 +375,7 @@ def test_functions_are_found_inside_what_wraps_them():
     def outer(x):
         return inner(x)
 
-    assert unwrapped(functools.partial(outer, 1))[-1] is inner
+    assert wrapper_chain(functools.partial(outer, 1))[-1] is inner
     assert code_of(functools.partial(outer, 1)) is inner.__code__
     assert name_matches(functools.partial(outer), "inner")
     assert not name_matches(outer, "other")

@@ -14,7 +14,15 @@ import jax
 import numpy
 import pytest
 
-from jaxprof.recorder.samples.call_text import compiled_by, describe, is_foreign, look_up, parsed, source_lines, spot_of
+from jaxprof.recorder.samples.call_text import (
+    describe,
+    is_foreign,
+    look_up,
+    maker_of,
+    source_lines,
+    spot_of,
+    tree_of,
+)
 from jaxprof.recorder.samples.flow import feeds
 from tables import rows
 
@@ -96,10 +104,10 @@ def test_names_are_looked_up_without_running_anything():
 
 
 def test_compiled_functions_are_told_from_those_of_jax():
-    assert compiled_by(jax.jit(lambda x: x)) == "user"
-    assert compiled_by(jax.numpy.sin) == "jax"
-    assert compiled_by(jax.numpy.ones(3)) == ""
-    assert compiled_by(len) == ""
+    assert maker_of(jax.jit(lambda x: x)) == "user"
+    assert maker_of(jax.numpy.sin) == "jax"
+    assert maker_of(jax.numpy.ones(3)) == ""
+    assert maker_of(len) == ""
 
 
 @pytest.mark.parametrize(
@@ -168,7 +176,7 @@ for number in range(100):
 
 def program(folder, in_method, in_loop):
     """The file with these statements in its two loops, as old as a program that runs, and its tree."""
-    parsed.cache_clear()
+    tree_of.cache_clear()
     source_lines.cache_clear()
     path = folder / "program.py"
     path.write_text(TRAINER.format(in_method, in_loop))

@@ -219,7 +219,7 @@ class TestData:
     )
     def test_of_a_line_that_no_sample_saw_and_that_may_fetch_an_array_nothing_is_said(self, monkeypatch, line, kind):
         source = f"for _ in range(9):\n    {line}\n"
-        monkeypatch.setattr("jaxprof.recorder.samples.flow.parsed", lambda file: ast.parse(source))
+        monkeypatch.setattr("jaxprof.recorder.samples.flow.tree_of", lambda file: ast.parse(source))
         assert Classifier().at_line(compile(source, "walk.py", "exec"), 2, 1)[0] == kind
 
     @pytest.mark.parametrize("called", [_module_step, len])

@@ -65,7 +65,7 @@ class TestMoments:
         moments = _ends(0.5, 0.25, 0.5, 1.0, 0.125)
         log.take(moments, _numbered(moments[:4], 310))
         (event,) = log.events(200.0, 1.0)
-        assert (event.where, event.found_by) == (LOOP.place, "monitoring")
+        assert (event.where, event.found_by) == (LOOP.location, "monitoring")
         assert (event.numbered_by, event.first, event.began_seconds) == ("step", 311, 100.0)
         assert (event.seconds, event.counts) == ([0.5, 0.25, 0.5, 1.0, 0.125], [])
 

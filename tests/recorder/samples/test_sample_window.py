@@ -43,6 +43,19 @@ def _window(*samples, delay=0.0, **more):
     return window
 
 
+def test_the_window_of_the_documents():
+    """`docs/attribution.md` works it out."""
+    window = SampleWindow(0.0)
+    window.add(None, 0.2, running=True, stages={**NO_STAGES, "compile": 0.2}, busy_seconds=0.2)
+    for number, (kind, seconds, busy) in enumerate([(HOST, 0.2, 0.2), (COMPILED, 0.5, 0.1), (SYNC, 0.1, 0.0)]):
+        seen = Seen(kind, _line(number))
+        window.add(seen, seconds, running=kind == HOST, stages=NO_STAGES, busy_seconds=busy)
+    window.delay = 0.05
+    event = window.event(1.0, None)
+    assert _rounded(event.states) == {"compile": 0.2, "host_busy": 0.2, "device_busy": 0.55, "waiting": 0.05}
+    assert round(event.device_wait_seconds, 9) == 0.45
+
+
 def _rounded(seconds):
     return {name: round(value, 9) for name, value in seconds.items()}
 

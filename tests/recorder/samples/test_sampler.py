@@ -16,18 +16,19 @@ import jax.numpy as jnp
 import pytest
 
 from jaxprof import events as e
-from jaxprof.recorder.samples import pauses
+from jaxprof.recorder.samples import cpu_clock
 from jaxprof.recorder.samples import steps as steps_module
 from jaxprof.recorder.samples.cpu_clock import (
     CpuClock,
+    PauseTest,
     judge_wait,
     own_switches,
+    pause_seconds,
     resource_module,
     run_delay_seconds,
     runnable_threads,
 )
 from jaxprof.recorder.samples.monitored_loop import JUMP
-from jaxprof.recorder.samples.pauses import PauseTest, pause_seconds
 from jaxprof.recorder.samples.sample_window import SampleWindow
 from jaxprof.recorder.samples.sampler import (
     CLOSE_SHARE,
@@ -390,7 +391,7 @@ class Machine:
             "runnable_threads": lambda: self.runnable,
             "steal_seconds": lambda: 0.0,
         }.items():
-            monkeypatch.setattr(pauses, name, counted)
+            monkeypatch.setattr(cpu_clock, name, counted)
         self.test = PauseTest(1, 2)
 
     def late(self, seconds, ran=0.0):

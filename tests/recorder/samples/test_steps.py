@@ -15,7 +15,7 @@ import pytest
 
 from jaxprof import recorder
 from jaxprof.events import LoopSite
-from jaxprof.events.hot_loop import hot_loop
+from jaxprof.events.programs import hot_loop
 from jaxprof.recorder.samples import monitored_loop, steps
 from jaxprof.recorder.samples.flow import under_a_condition
 from jaxprof.recorder.samples.loops import loops_at, loops_of
@@ -90,7 +90,7 @@ def test_code_that_is_made_again_has_loops_of_its_own():
     source = "for number in range(3):\n    print(number)\n"
     first, again = (compile(source, name, "exec") for name in ("first.py", "again.py"))
     assert first == again
-    assert [(loop.code is code, loop.place.file) for code in (first, again) for loop in loops_of(code)] == [
+    assert [(loop.code is code, loop.location.file) for code in (first, again) for loop in loops_of(code)] == [
         (True, "first.py"),
         (True, "again.py"),
     ]

@@ -9,7 +9,6 @@ EVIL = "<script>alert('x')</script></script><img src=x onerror=alert(1)>\"'&amp;
 
 
 def with_ceilings():
-    """A compiled run with captures on a device whose ceilings are known."""
     captures = sessions.captures("r1")
     run = made_runs.run("r1", *captures, hlo=sessions.HLO, device="cuda:0", kind="NVIDIA H100 80GB HBM3")
     return fold(sessions.HEADER, run)

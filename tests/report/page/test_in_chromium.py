@@ -44,7 +44,6 @@ def show(tab, tmp_path):
 
 
 def undisturbed(page):
-    """Whether nothing was complained about, and nothing but the file was asked for."""
     assert page.complaints == []
     assert all(address.startswith("file:") for address in page.requests), page.requests
     return True

@@ -11,9 +11,9 @@ from jaxprof import events as e
 from jaxprof.base.errors import FileRefusedError
 from jaxprof.base.limits import DEPTH
 from jaxprof.facts import recorder
+from jaxprof.facts.answers import OF_PROGRAMS, facts_of_view
 from jaxprof.facts.runs import RUNS, run_rows
 from jaxprof.facts.session_tree import to_dict
-from jaxprof.facts.views import OF_PROGRAMS, facts_of_view
 from jaxprof.report import session_text as views
 from jaxprof.report.envelope import json_pieces
 from jaxprof.report.renderers import Table, csv_lines

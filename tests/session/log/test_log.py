@@ -21,7 +21,7 @@ from jaxprof.base.files import open_regular
 from jaxprof.session import Session
 from jaxprof.session.log import Follower, LogWriter, load, new_header, reader
 from jaxprof.session.log.codec import encode_header
-from jaxprof.session.log.entry import read_entry
+from jaxprof.session.log.library import read_entry
 from jaxprof.session.log.reader import events_of, read_header
 from report import sessions
 

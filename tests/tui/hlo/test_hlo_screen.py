@@ -29,7 +29,6 @@ SINE = (
 
 
 async def opened(walk, session, tab="kernels"):
-    """The screen, once everything about the program was worked out."""
     screen = await walk.show(session, "hlo")
     if session.runs:
         await read(walk)
@@ -39,8 +38,6 @@ async def opened(walk, session, tab="kernels"):
 
 
 async def read(walk, name=""):
-    """Waits until the program, of a file of this name, is worked out."""
-
     def over():
         found = walk.screen._opened
         return found is not None and found.over and str(name) in found.program.key
@@ -270,7 +267,6 @@ async def test_a_program_is_read_in_a_thread_and_given_up_for_another_whose_rows
 
 
 async def has_its_module(name, walk):
-    """The HLO screen comes into view, and shows the kernels and the stages of that source."""
     await walk.on("HloScreen")
     await read(walk)
     opened = walk.screen._opened

@@ -8,7 +8,7 @@ from folding import written
 from jaxprof import events as e
 from jaxprof.runner.program import ProgramCommand
 from jaxprof.session.log import Library, LogWriter
-from jaxprof.session.log.entry import read_entry
+from jaxprof.session.log.library import read_entry
 from jaxprof.tui.home.preview import session_summary
 from jaxprof.tui.home.start_list import MOST_HERE, WAYS, StartList, own_rows
 from tui import recorded
@@ -19,7 +19,6 @@ pytestmark = pytest.mark.usefixtures("small_catalogue", "shelf")
 
 @pytest.fixture
 def work(tmp_path):
-    """A folder with a program that imports jax, and one that does not."""
     folder = tmp_path / "work"
     folder.mkdir()
     (folder / "train.py").write_text("import jax\nprint('trained')\n")

@@ -13,8 +13,7 @@ from jaxprof.jobs.step_grid import StepGrid
 from jaxprof.session.files import session_path
 from jaxprof.session.log import LogWriter
 from jaxprof.tui.job.processes import MARKS, ProcessList, cell_words, mark_of
-from jaxprof.tui.job.reading import JobReading
-from jaxprof.tui.job.screen import JobFindings, JobScreen, fitting
+from jaxprof.tui.job.screen import JobFindings, JobReading, JobScreen, fitting
 from tui.fakes import HOSTILE, SMALL, walking
 
 pytestmark = pytest.mark.usefixtures("small_catalogue", "one_moment")
@@ -32,7 +31,6 @@ def folder(tmp_path):
 
 
 def late(folder, count=4):
-    """A job whose process 1 makes its input for 40 % of its loop."""
     return job_folders.job(folder, *(job_folders.loop(data=0.40 if index == 1 else 0.02) for index in range(count)))
 
 

@@ -8,12 +8,9 @@ from jaxprof.tui.kit.picture import Lines, Picture, show_titles
 from tui.fakes import until
 
 KNOWN: list[str] = []
-"""What is drawn."""
 
 
 class Shown(App[None]):
-    """The last of what is known as a picture, all of it as lines."""
-
     CSS = "Picture { height: 1; }"
 
     def compose(self):

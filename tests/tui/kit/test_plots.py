@@ -7,8 +7,7 @@ from textual.content import Content
 
 from golden import held_cases
 from jaxprof.base.text import columns, safe
-from jaxprof.stats.modes import two_modes
-from jaxprof.stats.summary import summarise
+from jaxprof.stats.summary import summarise, two_modes
 from jaxprof.tui.kit.canvas import Scale, spanning
 from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, distribution, line_plot, seconds_tick, trend
 from jaxprof.tui.results.result_panel import phase_bars

@@ -47,8 +47,6 @@ def test_a_cell_that_spans_takes_what_is_left_and_an_arrow_shows_the_order():
 
 
 class Numbers(RowList[tuple[str, int | None]]):
-    """Names and numbers."""
-
     UNSORTED = "as given"
     EMPTY = "Nothing here."
 
@@ -65,8 +63,6 @@ class Numbers(RowList[tuple[str, int | None]]):
 
 
 class Shown(App[None]):
-    """The table alone, and what it asks for."""
-
     def __init__(self):
         super().__init__()
         self.asked = []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jaxprof.engine.protocol.recording import RecordingOptions
+from jaxprof.engine.protocol import RecordingOptions
 from tui.fakes import SMALL, walking
 
 

@@ -19,7 +19,7 @@ from jaxprof.tui.kit.plots import Axis, seconds_tick
 from jaxprof.tui.kit.screen_bars import ModeBar
 from jaxprof.tui.profile import screen
 from jaxprof.tui.profile.memory import BufferList, MemoryView, size_plot
-from jaxprof.tui.profile.overview import OverviewList, overview_facts
+from jaxprof.tui.profile.screen import OverviewList, overview_facts
 from jaxprof.tui.profile.timeline.pane import TimelineView
 from jaxprof.tui.profile.times import TimeTree
 from jaxprof.tui.shell.profiler import mode_for

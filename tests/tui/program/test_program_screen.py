@@ -14,8 +14,8 @@ import program_events as made
 from analysis.made_runs import hlo_text
 from folding import fold
 from jaxprof import events as e
-from jaxprof.analysis.programs.derive import program_result
 from jaxprof.base.files import digests_of_sources
+from jaxprof.findings.program_result import program_result
 from jaxprof.report.conclusion import program_cost
 from jaxprof.runner.program import ProgramCommand
 from jaxprof.session import Session

@@ -12,7 +12,7 @@ from jaxprof.base.errors import StorageError
 from jaxprof.session.log import LogWriter, new_header
 from jaxprof.tui.hlo.kernels import KernelTable
 from jaxprof.tui.home.start_list import StartList
-from jaxprof.tui.keys import checked, clashes
+from jaxprof.tui.keys import check_keys, clashes
 from jaxprof.tui.kit.screen import KeyBar
 from jaxprof.tui.kit.screen_bars import ModeBar, StageTabs
 from jaxprof.tui.program.ledger import LedgerList
@@ -294,4 +294,4 @@ def test_the_users_theme_wins_over_the_terminals():
     ],
 )
 def test_a_key_that_two_actions_of_one_place_have_is_found(keys, found):
-    assert [clash.actions[1] for clash in clashes(checked(keys))] == found
+    assert [clash.actions[1] for clash in clashes(check_keys(keys))] == found

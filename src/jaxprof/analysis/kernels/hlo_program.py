@@ -15,7 +15,7 @@ from jaxprof.base.errors import JaxprofError, UsageError, unknown_name
 from jaxprof.base.values import frozen
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.kernels.measured_kernel import MeasuredKernel
+    from jaxprof.analysis.kernels import MeasuredKernel
     from jaxprof.analysis.kernels.memory import MemoryPicture
     from jaxprof.devices.absent.least_time import StepTime
     from jaxprof.devices.absent.machine import Machine

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.kernels.measured_kernel import MeasuredKernel
+from jaxprof.analysis.kernels import MeasuredKernel
 from jaxprof.analysis.opener import module_of
 from jaxprof.base.grouping import grouped, totals
 from jaxprof.base.values import frozen
@@ -71,8 +71,13 @@ def measured(session: Session, run_id: str) -> MeasuredKernels | None:
         from jaxprof.analysis.runs.ceilings import ceilings_for
 
         device = ceilings_for(session, run)
+    # Shares of a run's kernels are of the time of its capture; in a profile or a capture window, of all its programs'.
+    events = [event]
+    if event is run.measured.get("imported"):
+        captures = (capture_of(each) for each in session.runs.values() if "imported" in each.measured)
+        events = [each for each in captures if each is not None]
     return MeasuredKernels(
-        kernels=_kernels(event, _whole_seconds(session, run, event), kernels, device),
+        kernels=_kernels(event, sum(row.self_seconds for each in events for row in each.rows), kernels, device),
         transfers=tuple(event.transfers),
         unattributed_seconds=dict(event.unattributed_seconds),
     )
@@ -110,16 +115,6 @@ def capture_of(run: Run) -> KernelsMeasured | None:
     """Return the capture that a run's kernels come from: the best one that has ops."""
     events = [run.measured[kind] for kind in KINDS if kind in run.measured]
     return next((event for event in events if event.rows), events[0] if events else None)
-
-
-def _whole_seconds(session: Session, run: Run, event: KernelsMeasured) -> float:
-    """Return the self time that the shares of a run's kernels are of: that of its capture; of a profile or a capture
-    window, that of all its programs."""
-    events = [event]
-    if event is run.measured.get("imported"):
-        captures = (capture_of(each) for each in session.runs.values() if "imported" in each.measured)
-        events = [each for each in captures if each is not None]
-    return sum(row.self_seconds for each in events for row in each.rows)
 
 
 def _kernels(

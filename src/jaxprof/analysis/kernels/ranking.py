@@ -22,7 +22,7 @@ from jaxprof.hlo.kernels.kernels import Kernel, kernels, stream, with_running
 from jaxprof.hlo.kernels.origin import HloSourceLocation, OpPath, OriginColumns, Place, op_path, source_of
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.kernels.measured_kernel import MeasuredKernel
+    from jaxprof.analysis.kernels import MeasuredKernel
     from jaxprof.devices.absent.least_time import Exchange, StepTime
     from jaxprof.devices.absent.machine import Machine
     from jaxprof.hlo.kernels.cost.peaks import DevicePeaks, Roofline

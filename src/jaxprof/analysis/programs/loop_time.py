@@ -25,7 +25,7 @@ from jaxprof.events import (
     SampledLine,
     SourceLocation,
 )
-from jaxprof.events.hot_loop import hot_loop
+from jaxprof.events.programs import hot_loop
 
 WORKS = frozenset({"compiled", "inline", "fed", "callback", "dispatch", "transfer", "sync", *STAGES})
 """Kinds of work that JAX does."""

@@ -26,7 +26,6 @@ from jaxprof.stats.comparison import MARGIN
 if TYPE_CHECKING:
     import numpy
 
-    from jaxprof.analysis.compare.session_difference import SessionDifference
     from jaxprof.engine.protocol.request import KeptLeaf
 
 _ACCEPTED = {
@@ -149,12 +148,6 @@ class AbResult:
     def failed(self) -> tuple[RunResult, ...]:
         """Sides whose run failed."""
         return tuple(side for side in self.sides if side.run.status != "ok")
-
-    def difference(self, versus: AbVersus) -> SessionDifference:
-        """Return all other differences, exact facts first; A is `before`. Reads the HLO of both."""
-        from jaxprof.analysis.compare.session_difference import session_difference  # only for exact facts
-
-        return session_difference(self.session, self.session, run_before=self.baseline.id, run_after=versus.run.id)
 
 
 def ab_result(session: Session, baseline: str) -> AbResult:

@@ -97,7 +97,7 @@ def ceilings_for(session: Session, run: Run) -> DevicePeaks | None:
     kind = device_kind(session, run)
     measured = measured_in(session, run.plan.device)
     if session.header.host == socket.gethostname():
-        measured = _best(measured, _kept().rates.get(kind, {}))
+        measured = _best(measured, _load_ceilings().rates.get(kind, {}))
     datasheet = device_of_kind(kind) if kind else None
     peaks = {dtype: rate.per_second for dtype, rate in measured.items()}
     bandwidth = peaks.pop(MEMORY, None)
@@ -138,7 +138,7 @@ def why_unmeasured(session: Session, run: Run) -> str:
     triad`); empty if it is known, or if it is another device."""
     if not run.plan.device.startswith("cpu") or session.is_profile or ceilings_for(session, run) is not None:
         return ""
-    refused = _kept().refused.get(device_kind(session, run), "")
+    refused = _load_ceilings().refused.get(device_kind(session, run), "")
     if refused:
         return (
             f"what this machine reaches is unknown, because its measurement was disturbed ({refused}): repeat it idle"
@@ -208,7 +208,7 @@ def remember(session: Session) -> None:
     runs = [(run, kind) for run in _rate_runs(session) if (kind := device_kind(session, run))]
     if not runs:
         return
-    kept = _kept()
+    kept = _load_ceilings()
     for run, kind in runs:
         kept.rates[kind] = _best(kept.rates.get(kind, {}), measured_in(session, run.plan.device))
         if disturbance := _disturbance(session, run):
@@ -245,7 +245,7 @@ class _Kept:
     """What disturbed the last measurement."""
 
 
-def _kept() -> _Kept:
+def _load_ceilings() -> _Kept:
     """Return the kept ceilings; empty if there is no readable file."""
     import msgspec
 

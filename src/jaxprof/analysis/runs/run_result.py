@@ -26,6 +26,7 @@ from jaxprof.analysis.runs.speedup import (
     summary_alone,
     turn_launches,
 )
+from jaxprof.analysis.runs.warnings import derived_warnings, unlike_medians
 from jaxprof.base.errors import JaxprofError
 from jaxprof.base.units import and_more
 from jaxprof.base.values import frozen
@@ -36,12 +37,9 @@ from jaxprof.events import (
     STARTUP_PHASES,
     WarningRaised,
 )
-from jaxprof.findings.warnings import derived_warnings, unlike_medians
 from jaxprof.session import Run, Session
 from jaxprof.stats.comparison import TimeComparison
-from jaxprof.stats.launches import summarise_launches, summarise_run
-from jaxprof.stats.modes import Modes, two_modes
-from jaxprof.stats.summary import MedianTime, Summary, summarise
+from jaxprof.stats.summary import MedianTime, Modes, Summary, summarise, summarise_launches, summarise_run, two_modes
 from jaxprof.stats.turns import Block, LaunchBlocks, middle
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from jaxprof.events import DeviceReading
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS, RunLaunch
 from jaxprof.stats.comparison import TimeComparison, compare, compare_apart, corrected, refuse
-from jaxprof.stats.launches import ALONE_MARGIN, ALONE_MARGIN_OF_ONE, summarise_run, turns_over_alone
-from jaxprof.stats.summary import Summary
+from jaxprof.stats.summary import ALONE_MARGIN, ALONE_MARGIN_OF_ONE, Summary, summarise_run, turns_over_alone
 from jaxprof.stats.turns import BLOCK_SECONDS, Block, LaunchBlocks, in_blocks, middle
 
 Derived = TypeVar("Derived")
@@ -126,7 +125,7 @@ def compared(session: Session, baseline: Run, run: Run) -> TimeComparison:
     return comparison
 
 
-def compared_once(run_a: Run, run_b: Run, phases: Container[str]) -> dict[str, TimeComparison]:
+def compare_once(run_a: Run, run_b: Run, phases: Container[str]) -> dict[str, TimeComparison]:
     """Compare phases that are not measured in turns, for two runs of one group.
 
     These are phases that happen once per process, over the launches that both runs have, and the transfers, which the
@@ -171,7 +170,7 @@ def side_versus(session: Session, before: Run, after: Run) -> AbVersus | None:
 
 def ab_versus(session: Session, baseline: Run, run: Run) -> AbVersus:
     """Return a side compared with A, `baseline`."""
-    return AbVersus(run, compared(session, baseline, run), compared_once(baseline, run, ("compile",)).get("compile"))
+    return AbVersus(run, compared(session, baseline, run), compare_once(baseline, run, ("compile",)).get("compile"))
 
 
 def _compared(baseline: Run, run: Run) -> TimeComparison:

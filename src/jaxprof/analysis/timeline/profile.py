@@ -12,8 +12,8 @@ from dataclasses import fields
 from statistics import mean, median, quantiles
 from typing import TYPE_CHECKING
 
+from jaxprof.analysis.kernels import MeasuredKernel
 from jaxprof.analysis.kernels.measured import kernels_together, measured
-from jaxprof.analysis.kernels.measured_kernel import MeasuredKernel
 from jaxprof.base.errors import JaxprofError
 from jaxprof.base.grouping import grouped, totals
 from jaxprof.base.text import safe

@@ -33,11 +33,11 @@ from jaxprof.cli.output import (
     print_report,
     print_text,
 )
-from jaxprof.cli.recorded import Recorded, recorded
+from jaxprof.cli.recorded import Recorded, open_recorded
 from jaxprof.session.files import lasting_name
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.compare.session_difference import SessionDifference
+    from jaxprof.findings.compare.session_difference import SessionDifference
 
 _COMPILED = ("for_devices", "axes", "shard", "arguments", "settings", "python")
 _PRECISIONS = click.Choice(("default", "high", "highest", "bfloat16", "tensorfloat32", "float32"))
@@ -125,7 +125,14 @@ def command(files: tuple[str, ...], form: str, no_run: bool, tried: str | None, 
         _print_differences(_compiled(targets, {name: words[name] for name in _COMPILED}), form)
         return None
     refuse_without("for_devices", ("axes", "shard"))
-    if _are_measured(targets):
+    # Functions and workloads are run, sessions are not: a mixture cannot be compared.
+    run = [target.word for target in targets if target.is_code]
+    if run and len(run) < len(targets):
+        kept = next(target.word for target in targets if not target.is_code)
+        raise UsageError(
+            f"{run[0]} is run, and {kept} is a session or a profile", "Compare two that are run, or two sessions."
+        )
+    if run:
         return _measured(targets, form, words)
     refuse_others("does not apply to sessions, which are compared as they are", "files", "form", "no_run")
     _refuse_alone(targets)
@@ -134,17 +141,6 @@ def command(files: tuple[str, ...], form: str, no_run: bool, tried: str | None, 
         _refuse_twice(targets, sides)
         _compare_sessions(sides, form)
     return None
-
-
-def _are_measured(targets: Sequence[Target]) -> bool:
-    """Return whether the sides are run: functions and workloads, not sessions. Raises UsageError for a mixture."""
-    run = [target.word for target in targets if target.is_code]
-    if run and len(run) < len(targets):
-        kept = next(target.word for target in targets if not target.is_code)
-        raise UsageError(
-            f"{run[0]} is run, and {kept} is a session or a profile", "Compare two that are run, or two sessions."
-        )
-    return bool(run)
 
 
 def _measured(targets: Sequence[Target], form: str, words: dict[str, Any], tried: str | None = None) -> int:
@@ -187,7 +183,7 @@ def _tried(targets: Sequence[Target], code: str, folder: Path, words: dict[str, 
     from jaxprof.cli.trials import compiled_run, recorded_run
     from jaxprof.findings.catalogue import find_entry
     from jaxprof.findings.trials import MOST_TRIALS, PROPOSED, proposed
-    from jaxprof.runner.trials import plan_trials
+    from jaxprof.runner.sides import plan_trials
 
     differing = ("revision", "environment_b", "settings_b", "precision_b", "python_b", *_COMPILED[:3], "no_run")
     refuse(differing, "does not apply to what --try changes", "Leave it out.")
@@ -217,7 +213,7 @@ def _refuse_alone(targets: Sequence[Target]) -> None:
 
 def _side(target: Target, stack: ExitStack) -> Recorded:
     """Return the session at a target, with the run that it names. Raises JaxprofError."""
-    found = stack.enter_context(recorded(target, ("kernels", "memory", "compile", "steps", "trust")))
+    found = stack.enter_context(open_recorded(target, ("kernels", "memory", "compile", "steps", "trust")))
     runs = found.session.runs
     if found.run is not None and found.run not in runs:
         raise unknown_name("run", found.run, runs)
@@ -242,10 +238,10 @@ def _refuse_twice(targets: Sequence[Target], sides: Sequence[Recorded]) -> None:
 
 def _compiled(targets: Sequence[Target], compiling: dict[str, Any]) -> list[SessionDifference]:
     """Compile the targets, and compare each with the first, on each device. Raises JaxprofError."""
-    from jaxprof.analysis.compare.gate import paired_programs
-    from jaxprof.analysis.compare.session_difference import session_difference
     from jaxprof.analysis.kernels.hlo_program import CompileOptions
     from jaxprof.cli.modules import compiled_programs
+    from jaxprof.findings.compare.gate import paired_programs
+    from jaxprof.findings.compare.session_difference import session_difference
 
     first, *others = (compiled_programs(target, CompileOptions(**compiling)) for target in targets)
     differences: list[SessionDifference] = []
@@ -260,7 +256,7 @@ def _compiled(targets: Sequence[Target], compiling: dict[str, Any]) -> list[Sess
 
 
 def _compare_sessions(sides: Sequence[Recorded], form: str) -> None:
-    from jaxprof.analysis.compare.session_difference import session_difference
+    from jaxprof.findings.compare.session_difference import session_difference
 
     first = sides[0]
     # Two runs of one file get the same session: only then can they have taken turns.

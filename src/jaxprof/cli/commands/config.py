@@ -13,7 +13,7 @@ from jaxprof.cli import options
 from jaxprof.cli.answers import print_answer
 from jaxprof.cli.output import format_option, note, print_text
 from jaxprof.facts.answers import SettingsInForce
-from jaxprof.tui.keys import checked, clashes
+from jaxprof.tui.keys import check_keys, clashes
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -32,7 +32,9 @@ def command() -> None:
 def show(form: str) -> None:
     """Print each setting in force, and where it is from."""
     config = read_config()
-    print_answer(form, "config", SettingsInForce(config, clashes(checked(config.keys))), _lines(config))
+    keys = [(action, key, config.sources[f"{KEYS}.{action}"]) for action, key in config.keys.items()]
+    row = SettingsInForce(config, SETTINGS, config_path(), keys, clashes(check_keys(config.keys)))
+    print_answer(form, "config", row, _lines(config))
 
 
 def _lines(config: Config) -> Iterator[str]:
@@ -41,7 +43,7 @@ def _lines(config: Config) -> Iterator[str]:
     rows += [(f"{KEYS}.{action}", key, "") for action, key in config.keys.items()]
     for name, value, means in rows:
         yield safe(f"{name:<17} {value:<20} {config.sources.get(name, 'not set')}{means}")
-    for clash in clashes(checked(config.keys)):
+    for clash in clashes(check_keys(config.keys)):
         yield safe(f"! {clash}")
     path = config_path()
     yield ""
@@ -60,9 +62,9 @@ def _words(value: Value) -> str:
 def set_(name: str, value: str) -> None:
     """Set NAME to VALUE in your file. Examples: `set devices cuda:0,cpu:0`, `set keys.results.compare ctrl+k`."""
     if name.startswith(f"{KEYS}."):
-        checked({name.removeprefix(f"{KEYS}."): value})
+        check_keys({name.removeprefix(f"{KEYS}."): value})
         keep(name, value)
-        for clash in clashes(checked(read_config().keys)):
+        for clash in clashes(check_keys(read_config().keys)):
             note(f"! {clash}")
     else:
         keep(name, parsed(name, value, "the command line"))

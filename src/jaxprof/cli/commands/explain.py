@@ -11,7 +11,7 @@ from jaxprof.base.errors import UsageError
 from jaxprof.cli import options
 from jaxprof.cli.answers import command_line, explained_job, next_of_session, print_answer
 from jaxprof.cli.output import format_option, note, print_json, print_report
-from jaxprof.cli.recorded import recorded
+from jaxprof.cli.recorded import open_recorded
 
 
 @click.command("explain")
@@ -56,7 +56,7 @@ def command(file: str | None, code: str | None, full: bool, form: str) -> None:
             raise UsageError(
                 f"{name} is HLO, which has no times", f"Its findings: {shell_line('hlo', name, '--findings')}"
             )
-        with recorded(target, ("kernels", "steps", "trust")) as found:
+        with open_recorded(target, ("kernels", "steps", "trust")) as found:
             explained = explanation(found.session, found.name, most=most)
 
     if form == "json":

@@ -15,8 +15,8 @@ from jaxprof.analysis.target import resolve
 from jaxprof.base.errors import JaxprofError, StorageError, UsageError, system_words
 from jaxprof.cli import options
 from jaxprof.cli.options import require_packages
-from jaxprof.cli.output import note, print_pieces, written_whole
-from jaxprof.cli.recorded import recorded
+from jaxprof.cli.output import note, print_pieces, write_whole
+from jaxprof.cli.recorded import open_recorded
 from jaxprof.facts import SessionFile
 
 NAMES = ("perfetto", "html", "parquet")
@@ -43,7 +43,7 @@ def command(file: str, form: str, run_id: str | None, out: Path | None, force: b
         require_packages("export --format parquet", *options.QUERY_PACKAGES)
         if out is None:
             raise UsageError(f"{form} writes several files", "Name a folder for them: -o tables.")
-    with recorded(resolve(file, note), ("timeline", "trust") if form == "perfetto" else ()) as found:
+    with open_recorded(resolve(file, note), ("timeline", "trust") if form == "perfetto" else ()) as found:
         if form == "parquet" and out is not None:
             _put_files(_tables(SessionFile(found.path, found.session)), out, force)
         elif form == "html":
@@ -62,13 +62,12 @@ def command(file: str, form: str, run_id: str | None, out: Path | None, force: b
 
 
 def _put(pieces: Iterable[str], out: Path | None, force: bool, opens: str) -> None:
-    """Print a file, or write it, compressed if its suffix is .gz. `opens`: where to open it."""
     if out is None:
         if isinstance(sys.stdout, io.TextIOWrapper):  # the file says itself that it is UTF-8
             sys.stdout.reconfigure(encoding="utf-8")
         print_pieces(pieces)
         return
-    with written_whole(out, force=force) as place, place.open("wb") as raw:
+    with write_whole(out, force=force) as whole, whole.open("wb") as raw:
         packed = gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=6, mtime=0) if out.suffix == ".gz" else raw
         with packed as file:
             file.writelines(piece.encode() for piece in pieces)
@@ -97,7 +96,7 @@ def _put_files(files: Iterable[tuple[str, bytes]], folder: Path, force: bool) ->
         folder.mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as places:
             for name, content in files:
-                places.enter_context(written_whole(folder / name, force=force)).write_bytes(content)
+                places.enter_context(write_whole(folder / name, force=force)).write_bytes(content)
                 written.append(name)
     except (OSError, JaxprofError) as error:
         if is_new:

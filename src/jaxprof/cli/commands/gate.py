@@ -12,16 +12,6 @@ from typing import Any, Literal
 
 import click
 
-from jaxprof.analysis.compare.gate import (
-    GateBase,
-    GateLimit,
-    GateResult,
-    GateRow,
-    Program,
-    judged_programs,
-    judged_times,
-    label_of,
-)
 from jaxprof.analysis.kernels.hlo_program import CompileOptions
 from jaxprof.analysis.runs.ab import AbResult, ab_results
 from jaxprof.analysis.target import Kind, Target, resolve
@@ -31,16 +21,26 @@ from jaxprof.base.reaper import TemporaryFolder
 from jaxprof.base.values import frozen
 from jaxprof.cli import options
 from jaxprof.cli.answers import Outcome, command_line, measure, print_facts
-from jaxprof.cli.modules import compiled_programs, placed
+from jaxprof.cli.modules import compiled_programs, with_local_device
 from jaxprof.cli.options import refuse, words_given
 from jaxprof.cli.output import ExitCode, format_option, print_lines, print_report
 from jaxprof.cli.recorded import session_of
 from jaxprof.facts.gate import read_limits
+from jaxprof.findings.compare.gate import (
+    GateBase,
+    GateLimit,
+    GateResult,
+    GateRow,
+    Program,
+    judged_programs,
+    judged_times,
+    label_of,
+)
 from jaxprof.findings.explanation import command as shell_line
 from jaxprof.report.comparison import gate_report
 from jaxprof.report.conclusion import conclusion_lines, gate_conclusion
 from jaxprof.report.renderers import WIDE, report_lines
-from jaxprof.runner.repository import Revision, checked_out, repository_of
+from jaxprof.runner.repository import Revision, check_out, repository_of
 from jaxprof.runner.sides import HALF_WIDTH, sides_of
 
 _COMPILING = {"for_devices", "axes", "shard", "variant", "arguments", "settings", "device", "python"}
@@ -133,7 +133,7 @@ def _compared(
         if not (target.is_code or found.target.is_code):
             hint = "Sessions are compared as they are: leave it out."
             refuse(sorted(_COMPILING), "applies to what is compiled now", hint)
-        compiling = placed(compiling, target, found.target)
+        compiling = with_local_device(compiling, target, found.target)
         # a session is of another time
         together = bool(timed) and target.is_code and found.about.reading in ("target", "revision")
         judged_alone = [limit for limit in limits if not (together and limit.is_time)]
@@ -158,7 +158,6 @@ class FoundBase:
     target: Target
     """What is compiled or read; of a revision, the function in its files."""
     revision: Revision | None = None
-    """The revision, checked out, if the base is one."""
 
     @property
     def variables(self) -> dict[str, str]:
@@ -192,7 +191,7 @@ def found_base(target: Target, word: str | None) -> Iterator[FoundBase]:
     else:
         base = resolve(word, code=True, runs=True, is_revision=is_revision)
     if base.kind is Kind.REVISION:
-        with checked_out(target.word, base.word) as revision:
+        with check_out(target.word, base.word) as revision:
             about = GateBase(base.word, "revision", str(revision.repository), revision.commit, revision.dirty)
             yield FoundBase(about, replace(target, word=revision.target(target.word)), revision)
         return

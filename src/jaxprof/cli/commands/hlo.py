@@ -10,7 +10,6 @@ import click
 from jaxprof.analysis.target import Target, resolve
 from jaxprof.base.errors import UsageError
 from jaxprof.cli import options
-from jaxprof.cli.answers import print_facts, same_command
 from jaxprof.cli.options import chosen_view, is_given, refuse
 from jaxprof.cli.output import ExitCode, format_option, note, print_csv, print_json, print_lines
 
@@ -88,7 +87,7 @@ def command(
     compiled for devices that you do not have: an estimate of their kernels.
     """
     from jaxprof.analysis.kernels.hlo_program import CompileOptions
-    from jaxprof.cli.modules import find_modules, placed
+    from jaxprof.cli.modules import find_modules, with_local_device
 
     view = chosen_view("other", "stage")
     compiling = CompileOptions(**words)
@@ -97,7 +96,7 @@ def command(
     if form == "csv" and view != "kernels":
         raise UsageError("only --kernels has a CSV form", "Give --kernels, or --format text or json.")
     sides = [resolve(word, note, code=True, runs=True) for word in (target, other) if word is not None]
-    compiling = placed(compiling, *sides)
+    compiling = with_local_device(compiling, *sides)
     if other is not None:
         return _difference((sides[0], sides[1]), run_id, number, compiling, form)
     modules = find_modules(sides[0], run_id, number, compiling)
@@ -114,7 +113,13 @@ def command(
         if form == "json":
             _print_json(modules, stage, view, choice)
         elif form == "csv":
-            _print_csv(modules, choice)
+            from jaxprof.facts.hlo import kernels_of_program
+            from jaxprof.report.kernels import kernels_table
+
+            with_hlo = [module for module in modules if module.has_hlo]
+            for module in with_hlo:
+                _note_problems(module)
+            print_csv(kernels_table((module.label, kernels_of_program(module, choice)) for module in with_hlo))
         elif "," in compiling.for_devices and view is None:
             from jaxprof.report.modules import devices_table
 
@@ -127,9 +132,10 @@ def command(
 def _difference(
     targets: tuple[Target, Target], run_id: str | None, number: int | None, compiling: CompileOptions, form: str
 ) -> ExitCode:
+    from jaxprof.cli.answers import print_facts, same_command
     from jaxprof.cli.modules import find_pair
     from jaxprof.facts.comparisons import difference_row
-    from jaxprof.report.hlo_difference import difference_pieces
+    from jaxprof.report.comparison import difference_pieces
     from jaxprof.report.renderers import report_lines
 
     refuse(("out",), "keeps one program, and --diff compares two", "Leave it out.")
@@ -220,6 +226,7 @@ def _print_view(modules: list[HloProgram], view: str, choice: KernelOptions) -> 
 
 
 def _print_json(modules: list[HloProgram], stage: str | None, view: str | None, choice: KernelOptions) -> None:
+    from jaxprof.cli.answers import same_command
     from jaxprof.facts import recorder
     from jaxprof.facts.hlo import facts_of_program
     from jaxprof.hlo import not_collecting
@@ -244,13 +251,3 @@ def _print_json(modules: list[HloProgram], stage: str | None, view: str | None, 
             {"programs": iter(printed)},
             [same_command(*option, without=("top", "sort", "stage", "out", "force")) for option in options],
         )
-
-
-def _print_csv(modules: list[HloProgram], choice: KernelOptions) -> None:
-    from jaxprof.facts.hlo import kernels_of_program
-    from jaxprof.report.kernels import kernels_table
-
-    with_hlo = [module for module in modules if module.has_hlo]
-    for module in with_hlo:
-        _note_problems(module)
-    print_csv(kernels_table((module.label, kernels_of_program(module, choice)) for module in with_hlo))

@@ -31,7 +31,7 @@ from jaxprof.cli.output import (
     refuse_existing,
     terminal_problem,
 )
-from jaxprof.cli.recorded import import_to, recorded
+from jaxprof.cli.recorded import import_to, open_recorded
 
 if TYPE_CHECKING:
     from jaxprof.runner.interpreter import Interpreter
@@ -118,7 +118,7 @@ def _open(target: Target, python: Path | None, *, follow: bool) -> int:
         check_job(target.file)  # before the screen changes
     if target.kind in (Kind.JOB, Kind.HLO):
         return launch_app(target.file, interpreter)
-    with recorded(target) as found:
+    with open_recorded(target) as found:
         if found.imported is None:
             from jaxprof.session import Session
             from jaxprof.session.log import Follower
@@ -215,7 +215,7 @@ def _print(target: Target, run_id: str | None, form: str) -> int:
         print_job(read_job_figures(path), form)
         return ExitCode.OK
     derived = _OF_CAPTURES if view is None else (view if view in _OF_CAPTURES else "trust",)
-    with recorded(target, derived) as found:
+    with open_recorded(target, derived) as found:
         session = _with_one_run(found.session, run_id, with_baseline=view is None)
         if view is not None:
             if form == "markdown":

@@ -16,7 +16,7 @@ from jaxprof.cli import options
 from jaxprof.cli.answers import command_line, print_facts
 from jaxprof.cli.options import require_packages
 from jaxprof.cli.output import format_option, no_form, note, notes, print_csv, print_json, print_lines, rows_wanted
-from jaxprof.cli.recorded import recorded
+from jaxprof.cli.recorded import open_recorded
 from jaxprof.report.renderers import Table, text_lines
 from jaxprof.session.files import EXTENSION
 from jaxprof.session.log import Library
@@ -107,7 +107,7 @@ def _sources(
             rolled = rows_without_sessions(folder)
         found += (QueriedSession(path, optional=True, process=rolled.get(path)) for path in inside)
         if not inside:
-            source = stack.enter_context(recorded(target))
+            source = stack.enter_context(open_recorded(target))
             found.append(QueriedSession(source.given, source.imported))
     return list({asked.path.resolve(): asked for asked in found}.values())
 
@@ -116,7 +116,7 @@ def _sessions_in(folder: Path, kind: Kind) -> list[Path]:
     """Return the sessions in a folder, of a job one a process, with a note of the rest. Raises FileRefusedError."""
     from jaxprof.base.limits import PROCESSES
     from jaxprof.jobs.folder import job_sessions, missing_of, no_session_in
-    from jaxprof.session.log.entry import read_job_entry
+    from jaxprof.session.log.library import read_job_entry
 
     if kind is not Kind.JOB:
         return sorted(folder.glob(f"*{EXTENSION}"))
@@ -131,7 +131,7 @@ def _sessions_in(folder: Path, kind: Kind) -> list[Path]:
 
 
 def _print(answer: SqlAnswer, form: str) -> None:
-    from jaxprof.query.output import plain_value, rows_table
+    from jaxprof.query.execution import plain_value, rows_table
 
     schema = answer.reader.schema
     if form == "csv":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,18 +18,16 @@ from jaxprof.base.units import counted, value_text
 from jaxprof.cli import options
 from jaxprof.cli.answers import carry_out, command_line, print_answer, print_conclusion, print_session
 from jaxprof.cli.options import is_given, refuse, refuse_others
-from jaxprof.cli.output import ExitCode, asks, format_option, note, print_text
+from jaxprof.cli.output import ExitCode, format_option, note, print_text, start_question
 from jaxprof.facts import Fact, column, pick
-from jaxprof.facts.listed import WORKLOAD
+from jaxprof.facts.answers import WORKLOAD
 from jaxprof.report.renderers import Table, text_lines, wrap
 from jaxprof.runner.new_session import new_writer
 from jaxprof.workloads.model import Parameter, WorkloadInfo, workload_info
 
 if TYPE_CHECKING:
-    from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.planning import PlannedRun
     from jaxprof.runner.rerun import Ask
-    from jaxprof.session.log import LogWriter
 
 
 @click.command("run")
@@ -92,7 +90,10 @@ def command(
     Without a NAME, lists what can be run. With --from, the runs of a session are repeated with their original options.
     """
     if describe or not (names or everything or source is not None):
-        _refuse_to_describe(names, describe=describe)
+        if len(names) > 1:
+            raise UsageError("--describe takes one name", f"jaxprof run --describe {names[0]}")
+        why = "is an option of a run, and " + ("--describe runs nothing" if describe else "no workload was named")
+        refuse_others(why, "names", "describe", "python", "arguments", "form", hint="jaxprof run NAME..., or --all.")
         _print_catalogue(names[0] if names else None, python, planning["arguments"], form)
         return ExitCode.OK
     from jaxprof.base.operating_system import refuse_to_run
@@ -124,23 +125,12 @@ def command(
     if source is not None:
         changes = {name: getattr(plan_options, name) for name in _CHANGES if is_given(name)}
         changes |= {} if plan_options.capture else {"capture": False}
-        planned = _planned_from(source, changes, plan_options.devices[0] if devices else "", asks(source, yes=yes))
+        planned = _planned_from(
+            source, changes, plan_options.devices[0] if devices else "", start_question(source, yes=yes)
+        )
     else:
         planned, notes = plan_all(infos, plan_options)
     writer = new_writer(out, replace_existing=force)
-    return _work(planned, notes, interpreter, writer, form, max_silence_seconds)
-
-
-def _work(
-    planned: Sequence[PlannedRun],
-    notes: Sequence[str],
-    interpreter: Interpreter,
-    writer: LogWriter,
-    form: str,
-    max_silence_seconds: float,
-) -> int:
-    """Print `notes` and how long it will take, run the plan to its end and print the session, but not after SIGTERM or
-    SIGHUP. Return the exit code."""
     from jaxprof.runner.expected_time import expected_time
 
     lines = [*(f"note: {each}" for each in notes), f"{counted(len(planned), 'run')}: {expected_time(planned)}"]
@@ -158,14 +148,6 @@ def _work(
 _FIXED_BY_THE_SESSION = ("names", "everything", "variants", "preset", "settings", "sweep", "arguments")
 _CHANGES = ("budget_seconds", "launches", "max_seconds", "keep_constants", "compilation_cache", "seed")
 """Plan options that change how the runs of a session are repeated."""
-
-
-def _refuse_to_describe(names: Sequence[str], *, describe: bool) -> None:
-    """Raises UsageError for run options without a run."""
-    if len(names) > 1:
-        raise UsageError("--describe takes one name", f"jaxprof run --describe {names[0]}")
-    why = "is an option of a run, and " + ("--describe runs nothing" if describe else "no workload was named")
-    refuse_others(why, "names", "describe", "python", "arguments", "form", hint="jaxprof run NAME..., or --all.")
 
 
 def _planned_from(source: str, changes: Mapping[str, Any], device: str, ask: Ask) -> list[PlannedRun]:
@@ -189,15 +171,14 @@ def _planned_from(source: str, changes: Mapping[str, Any], device: str, ask: Ask
     repeated = [run for run in chosen_runs(session, wanted) if run.plan.how not in NOT_AGAIN]
     ask([line for run in repeated for line in recorded_starts(session, run)])
     for planned in planned_again:
-        place = device if device and planned.spec.how != "numpy" else planned.spec.device
+        own = device if device and planned.spec.how != "numpy" else planned.spec.device
         baseline = made[planned.baseline] if planned.baseline is not None else None
-        spec = replace(planned.spec, **changes, device=place)
+        spec = replace(planned.spec, **changes, device=own)
         made[planned] = replace(planned, spec=spec, baseline=baseline)
     return list(made.values())
 
 
 def _print_catalogue(name: str | None, python: Path | None, arguments: tuple[str, ...], form: str) -> None:
-    """List what can be run, or describe the workload `name` (built in, or a function of the user's own)."""
     target = _code(name) if name is not None else None
     if target is not None and target.is_own:
         from jaxprof.runner.engine_questions import describe

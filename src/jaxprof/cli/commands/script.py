@@ -81,7 +81,7 @@ def command(
     """
     from jaxprof.base.operating_system import refuse_to_run
     from jaxprof.cli.plain_script import launch_job, run_process
-    from jaxprof.engine.protocol.recording import RecordingOptions
+    from jaxprof.engine.protocol import RecordingOptions
     from jaxprof.jobs.process import job_process, take_own_variables
     from jaxprof.remote.url import is_url
     from jaxprof.runner.interpreter import find_interpreter

@@ -18,7 +18,7 @@ from jaxprof.cli.options import require_packages
 from jaxprof.cli.output import ExitCode, confirmed, format_option, note, notes, print_lines
 from jaxprof.events.base import with_failures
 from jaxprof.facts import column, pick
-from jaxprof.facts.listed import ENTRY
+from jaxprof.facts.answers import ENTRY
 from jaxprof.remote.url import path_here
 from jaxprof.session.log import Library
 
@@ -132,7 +132,7 @@ def _state(entry: Entry) -> str:
 
 def _delete(library: Library, doomed: Sequence[Path], *, yes: bool) -> None:
     """Delete after asking. Without a terminal, `--yes` is required."""
-    from jaxprof.session.log.entry import kept_bytes
+    from jaxprof.session.log.library import kept_bytes
 
     if not doomed:
         note("Nothing to delete.")

@@ -57,7 +57,7 @@ def exchange(collective: Collective, machine: Machine) -> Exchange:
     """Return the least time of one execution of `collective` on `machine`, whose devices are numbered host by host."""
     if not machine.levels or collective.groups is None:
         return UNKNOWN
-    sent = [_sent(collective, level) for level in machine.levels]
+    sent = [_bytes_sent(collective, level) for level in machine.levels]
     busy = tuple(moved / _bandwidth(at, sent, machine) for at, moved in enumerate(sent))
     slowest = max(range(len(busy)), key=lambda at: busy[at])
     if not any(busy):
@@ -75,7 +75,7 @@ def _bandwidth(at: int, sent: list[float], machine: Machine) -> float:
     return level.bandwidth + sum(further.bandwidth * level.devices / further.devices for further in outer)
 
 
-def _sent(collective: Collective, level: Level) -> float:
+def _bytes_sent(collective: Collective, level: Level) -> float:
     """Return the least bytes that the busiest unit of a level sends, for all groups together."""
     whole = float(collective.bytes)
     if collective.opcode == "collective-permute":
@@ -108,16 +108,16 @@ def elapsed_seconds(module: Module, seconds: Callable[[Kernel], float]) -> float
     None if a trip count is not known."""
     if module.entry is None:
         return None
-    by_place = {(kernel.computation, kernel.name): kernel for kernel in kernels(module)}
+    by_computation = {(kernel.computation, kernel.name): kernel for kernel in kernels(module)}
     elapsed: dict[str, float | None] = {}
     for name in module.once(Execution).post_order:
         computation = module.get(name)
         if computation is not None:
-            elapsed[name] = _elapsed(computation, by_place, seconds, elapsed)
+            elapsed[name] = _run_seconds(computation, by_computation, seconds, elapsed)
     return elapsed.get(module.entry.name)
 
 
-def _elapsed(
+def _run_seconds(
     computation: Computation,
     kernels: Mapping[tuple[str, str], Kernel],
     seconds: Callable[[Kernel], float],
@@ -136,7 +136,7 @@ def _elapsed(
             continue
         took: float | None
         if called := edges.get(instruction.name):
-            took = _called(called, elapsed)
+            took = _called_seconds(called, elapsed)
             if took is None:
                 return None
             asynchronous = instruction.opcode == "async-start"
@@ -152,7 +152,7 @@ def _elapsed(
     return max(now, *running.values()) if running else now
 
 
-def _called(edges: list[CallEdge], elapsed: Mapping[str, float | None]) -> float | None:
+def _called_seconds(edges: list[CallEdge], elapsed: Mapping[str, float | None]) -> float | None:
     """Return the seconds of the computations that an instruction calls, of its branches only the fastest; None if a
     number of calls is unknown."""
     total = 0.0
@@ -213,7 +213,6 @@ def kernel_bound(kernel: Kernel, machine: Machine, over: Exchange | None) -> tup
 
 
 def step_time(module: Module, machine: Machine) -> StepTime:
-    """Return the least time of one run of `module` on `machine`."""
     exchanged = exchanges(module, machine)
 
     def bound(kernel: Kernel) -> float:

@@ -207,7 +207,6 @@ class Level:
     name: str
     """Label of the link: `NVLink 4, 18 links`."""
     devices: int
-    """Number of devices in one unit."""
     bandwidth: float
     """Bytes per second that a unit can send to the others over all its links, and receive at the same time."""
     reduces: bool = False

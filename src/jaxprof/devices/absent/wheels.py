@@ -54,9 +54,7 @@ class Kit:
     megabytes: int
     """Approximate download size; unpacked, the packages take two to three times as much."""
     licences: tuple[tuple[str, str], ...]
-    """Name and licence of each package, as the packages state them."""
     variables: dict[str, str]
-    """Variables for the child that compiles."""
 
 
 KITS: dict[Vendor, Kit] = {
@@ -109,7 +107,7 @@ def requirements(vendor: Vendor, facts: dict[str, Any]) -> list[str]:
     return ["libtpu"]
 
 
-def pinned(wanted: Sequence[str]) -> list[str]:
+def pin_lines(wanted: Sequence[str]) -> list[str]:
     """Return, as lines for pip, the newest version of each requirement whose wheels are known, with hashes. Raises
     UsageError if one is not known."""
     known = [line.split() for line in _PINS.read_text(encoding="utf-8").splitlines()]
@@ -146,8 +144,8 @@ def _root() -> Path:
 def remove(vendor: Vendor) -> list[Path]:
     """Delete the vendor's wheels, of every jaxlib; return the deleted folders."""
     folders = sorted(_root().glob(f"{vendor}-jaxlib*"))
-    for place in folders:
-        shutil.rmtree(place, ignore_errors=True)
+    for destination in folders:
+        shutil.rmtree(destination, ignore_errors=True)
     return folders
 
 
@@ -156,22 +154,25 @@ def environment(vendor: Vendor, python: str) -> dict[str, str]:
     kit = KITS[vendor]
     facts = _facts(python, tuple(name for name, _ in kit.licences))
     common = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3", **kit.variables}
-    place = folder(vendor, facts)
-    if (place / "complete").exists():
-        return {**common, "PYTHONPATH": os.pathsep.join([str(place), *filter(None, [os.environ.get("PYTHONPATH")])])}
+    destination = folder(vendor, facts)
+    if (destination / "complete").exists():
+        return {
+            **common,
+            "PYTHONPATH": os.pathsep.join([str(destination), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        }
     if all(facts["has"].values()):  # the user's own environment is already one for that vendor
         return common
     raise JaxprofError(
         f"compiling for {vendor} devices needs packages that are not here",
-        f"jaxprof devices target install {vendor} puts them into {place} (about {kit.megabytes} MB to download); "
+        f"jaxprof devices target install {vendor} puts them into {destination} (about {kit.megabytes} MB to download); "
         "your own environment stays as it is.",
     )
 
 
-def installed(vendor: Vendor, python: str) -> Path | None:
+def installed_folder(vendor: Vendor, python: str) -> Path | None:
     """Return the folder of the wheels for this interpreter's jax; None if they are not installed."""
-    place = folder(vendor, _facts(python, ()))
-    return place if (place / "complete").exists() else None
+    destination = folder(vendor, _facts(python, ()))
+    return destination if (destination / "complete").exists() else None
 
 
 def install(vendor: Vendor, python: str, tell: Callable[[str], None], *, allow_unpinned: bool = False) -> Path:
@@ -179,21 +180,21 @@ def install(vendor: Vendor, python: str, tell: Callable[[str], None], *, allow_u
     called with lines of progress. `allow_unpinned`: install without hashes if they are not known. Raises UsageError if
     they are not known, and JaxprofError with pip's own words if it fails; an incomplete folder is removed."""
     facts = _facts(python, ())
-    place = folder(vendor, facts)
-    if (place / "complete").exists():
-        return place
+    destination = folder(vendor, facts)
+    if (destination / "complete").exists():
+        return destination
     wanted = requirements(vendor, facts)
     try:
-        lines, checks = pinned(wanted), ["--require-hashes"]
+        lines, checks = pin_lines(wanted), ["--require-hashes"]
     except UsageError:
         if not allow_unpinned:
             raise
         lines, checks = wanted, []
-    private_folder(place.parent)
+    private_folder(destination.parent)
     names = ", ".join(line.split()[0] for line in lines)
-    tell(f"installing {names} into {place}" + ("" if checks else " (not checked against known hashes)"))
+    tell(f"installing {names} into {destination}" + ("" if checks else " (not checked against known hashes)"))
     # beside its place, and moved there at the end: whatever ends this process, half a folder is never used
-    with tempfile.TemporaryDirectory(prefix=f"{place.name}-", suffix=PARTIAL, dir=place.parent) as scratch:
+    with tempfile.TemporaryDirectory(prefix=f"{destination.name}-", suffix=PARTIAL, dir=destination.parent) as scratch:
         file, fresh = Path(scratch) / "requirements.txt", Path(scratch) / "installed"
         file.write_text("\n".join(lines) + "\n", encoding="utf-8")
         options = ["--only-binary", ":all:", "--no-deps", "--target", str(fresh), "-r", str(file)]
@@ -213,9 +214,9 @@ def install(vendor: Vendor, python: str, tell: Callable[[str], None], *, allow_u
             ) from error
         if not done.returncode:
             (fresh / "complete").write_text("\n".join(lines) + "\n")
-            shutil.rmtree(place, ignore_errors=True)
-            fresh.rename(place)
-            return place
+            shutil.rmtree(destination, ignore_errors=True)
+            fresh.rename(destination)
+            return destination
     if "hash" in done.stderr.lower():
         raise JaxprofError(
             f"the packages for {vendor} were not installed: a downloaded file has another hash than the known one",

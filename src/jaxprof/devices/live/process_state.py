@@ -3,7 +3,7 @@
 SIGSTOP, SIGTSTP (ctrl+z) and reading a terminal in the background stop a process until SIGCONT. The system shows it as
 stopped meanwhile; a process that sleeps, waits for input or has no processor to run on is not. A debugger that stops a
 process for its own purposes causes another state, which is not reported. An observer that is paused together with the
-process sees nothing of this: the recorder detects such a pause from within (`recorder.samples.pauses`).
+process sees nothing of this: the recorder detects such a pause from within (`recorder.samples.cpu_clock`).
 """
 
 from __future__ import annotations

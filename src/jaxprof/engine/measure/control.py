@@ -148,9 +148,8 @@ class Reporter:
         )
 
     def warn(self, code: str, **values: str | int | float) -> None:
-        """Report what makes the numbers mean less than they seem to; `session.warning_text` has the sentence."""
+        """Report what makes the numbers mean less than they seem to; `session.fold` has the sentence."""
         self.emit(WarningRaised(code=code, values=values))
 
     def progress(self, note: str = "", fraction: float | None = None, remaining_seconds: float | None = None) -> None:
-        """Report how far the run has come."""
         self.emit(ProgressMade(fraction=fraction, remaining_seconds=remaining_seconds, note=note))

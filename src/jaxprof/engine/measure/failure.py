@@ -108,15 +108,14 @@ def conclude(
             hint = "Give a larger --max-seconds, or choose a smaller size."
             reporter.emit(RunFinished(status="timed out", error=text, advice=hint))
     except results as error:  # whatever the user's function, the compiler or a damaged file raises is the run's result
-        reporter.emit(failed(error))
+        reporter.emit(failure_of(error))
 
 
 def _where(text: str, reporter: Reporter) -> str:
     return f"{text} in phase {reporter.current_phase}" if reporter.current_phase else text
 
 
-def failed(error: BaseException) -> RunFinished:
-    """Return the end of a run that raised `error`."""
+def failure_of(error: BaseException) -> RunFinished:
     if isinstance(error, JaxprofError):
         memory = is_out_of_memory(error)
         return RunFinished(status="failed", error=error.what, advice=error.hint, out_of_memory=memory)

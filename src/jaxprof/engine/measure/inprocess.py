@@ -28,7 +28,7 @@ from jaxprof.events import (
     SamplesTaken,
 )
 from jaxprof.events.chunks import in_pieces
-from jaxprof.stats.launches import summarise_run
+from jaxprof.stats.summary import summarise_run
 from jaxprof.workloads.callables import arguments_by_name, in_order, last_by_name, signature_of
 from jaxprof.workloads.decorator import VARIANTS, Declaration, declaration_of
 from jaxprof.workloads.function import workload_of
@@ -45,7 +45,7 @@ class PlacedCall:
     static: tuple[int, ...]
 
 
-def place_call(
+def lay_out_call(
     fn: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
@@ -71,9 +71,11 @@ def place_call(
     compiled = isinstance(fn, jax.stages.Wrapped)
     bound = {} if compiled else {key: value for key, value in named.items() if key in static_names}
     given = {key: value for key, value in named.items() if key not in bound}
-    by_place = list(arguments_by_name(fn))
+    parameters = list(arguments_by_name(fn))
     static = {static_argnums} if isinstance(static_argnums, int) else set(static_argnums)
-    static |= {by_place.index(key) for key in static_names if key in by_place and by_place.index(key) < len(placed)}
+    static |= {
+        parameters.index(key) for key in static_names if key in parameters and parameters.index(key) < len(placed)
+    }
     positional_only = last_by_name(functools.partial(fn, **bound) if bound else fn, tuple(given))
     name = name or str(getattr(fn, "__name__", type(fn).__name__))
     return PlacedCall(name, positional_only, (*placed, *given.values()), tuple(sorted(static)))
@@ -112,7 +114,7 @@ def compile_call(
 
         reporter.emit(read_environment(jax.local_devices()))
         with reporter.phase("trace"):
-            jitted, traced = _traced(function, args, kwargs)
+            jitted, traced = _trace(function, args, kwargs)
         compile_traced(reporter, jitted, traced, keep_constants=spec.keep_constants)
 
     def work(emit: Emit) -> None:
@@ -122,7 +124,7 @@ def compile_call(
     _one_run(run, spec, work, emit)
 
 
-def _traced(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
+def _trace(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
     """Return the jitted function and the stage of its trace: for JAX's own jit, of an earlier call."""
     if type(function).__module__.startswith("jax"):
         return function, function.trace(*args, **kwargs)

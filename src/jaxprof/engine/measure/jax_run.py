@@ -277,7 +277,7 @@ def _first_run(reporter: Reporter, calls: Calls, *, compiled: bool) -> tuple[Any
                     reporter.ended(stage, stages[stage])
             phase.note = "first call, compilations excluded"
     if compiled:
-        for warning in pitfalls.recompiled(ledger, "first_call"):
+        for warning in pitfalls.recompile_warnings(ledger, "first_call"):
             reporter.emit(warning)
     else:
         for span in ledger.spans:
@@ -331,7 +331,7 @@ def _steady(
                 dispatches = _dispatch_trial(calls)
                 sampler.sample(dispatches, plan, call_seconds)
                 dispatches.prepare(0)  # awaits the last call
-    for warning in pitfalls.recompiled(ledger, "steady_run"):
+    for warning in pitfalls.recompile_warnings(ledger, "steady_run"):
         reporter.emit(warning)
     return call_seconds
 

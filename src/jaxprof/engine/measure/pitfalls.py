@@ -89,30 +89,11 @@ def inside(equation: Any) -> Iterator[Any]:
 
 _FOLDED_SHARE = 0.01
 """Share of the FLOPs given to XLA below which the work was done while compiling."""
-_COSTLY = frozenset(
-    {
-        "approx_top_k",
-        "cholesky",
-        "conv_general_dilated",
-        "dot_general",
-        "eig",
-        "eigh",
-        "fft",
-        "geqrf",
-        "householder_product",
-        "lu",
-        "qr",
-        "ragged_dot",
-        "scan",
-        "schur",
-        "sort",
-        "svd",
-        "top_k",
-        "triangular_solve",
-        "tridiagonal_solve",
-        "while",
-    }
-)
+_COSTLY = frozenset({
+    "approx_top_k", "cholesky", "conv_general_dilated", "dot_general", "eig", "eigh", "fft", "geqrf",
+    "householder_product", "lu", "qr", "ragged_dot", "scan", "schur", "sort", "svd", "top_k", "triangular_solve",
+    "tridiagonal_solve", "while",
+})  # fmt: skip
 _WINDOWED = ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp", "reduce_window")
 """Primitives, or beginnings of their names, that XLA gets as windows over whole axes. It counts each window in full,
 and then computes them in a logarithmic number of passes."""
@@ -121,12 +102,10 @@ _OPAQUE = ("custom-call", "ynn_fusion", "__onednn", "__triton")
 
 
 def of_program(program: StagedProgram) -> Iterator[WarningRaised]:
-    """Yield a warning for each pitfall of a compiled program."""
     before, after = program.lowered_flops, program.compiled_flops
     unknown = any(sign in program.hlo for sign in _OPAQUE) or _holds_windows(program.jaxpr)
     if before and not unknown and (after or 0.0) < _FOLDED_SHARE * before:
-        values: dict[str, str | int | float] = {"before_flops": before, "after_flops": after or 0.0}
-        yield WarningRaised(code="folded_constants", values=values)
+        yield WarningRaised(code="folded_constants", values={"before_flops": before, "after_flops": after or 0.0})
     dead = dead_operations(program.jaxpr)
     if dead:
         yield WarningRaised(code="dead_code", values={"operations": ", ".join(dict.fromkeys(dead))})
@@ -172,13 +151,14 @@ def narrowed_inputs(arguments: tuple[Any, ...]) -> Iterator[WarningRaised]:
         yield WarningRaised(code="dtype_narrowed", values={"wide": wide, "narrow": narrow})
 
 
-def recompiled(ledger: CompileLedger, cause: str) -> Iterator[WarningRaised]:
+def recompile_warnings(ledger: CompileLedger, cause: str) -> Iterator[WarningRaised]:
     """Yield a warning for compilations where none was expected: at the `first_call`, or in the `steady_run`."""
     compiles = [span.function for span in ledger.spans if span.stage == "compile"]
     if compiles:
         functions = ", ".join(dict.fromkeys(compiles))
-        values: dict[str, str | int | float] = {"count": len(compiles), "cause": cause, "functions": functions}
-        yield WarningRaised(code="compiled_again", values=values)
+        yield WarningRaised(
+            code="compiled_again", values={"count": len(compiles), "cause": cause, "functions": functions}
+        )
 
 
 def zero_copies(directions: list[str], *, calls: bool) -> Iterator[WarningRaised]:

@@ -23,15 +23,15 @@ def refuse_what_cannot_fit(
     # How much a compiled program keeps alive is known only after its compile; before, at least inputs and outputs.
     needed = estimate.traffic_bytes if variant.how == "jit" else estimate.memory_bytes
     if device is None or device.platform == "cpu":
-        place, free = "this machine", available_host_bytes()
+        where, free = "this machine", available_host_bytes()
     else:
         from jaxprof.engine.measure.jax_devices import describe
 
-        place, free = request.spec.device, describe(device)["memory_limit_bytes"]
+        where, free = request.spec.device, describe(device)["memory_limit_bytes"]
     if needed is not None and free is not None and needed > free:
         reporter.emit(BuffersReported(source="request", asked_bytes=int(needed)))
         raise DoesNotFitError(
-            f"not run: one call needs about {bytes_(needed)}, but {place} has {bytes_(free)}",
+            f"not run: one call needs about {bytes_(needed)}, but {where} has {bytes_(free)}",
             "Choose a smaller size: --set, or another --preset.",
         )
 

@@ -137,7 +137,12 @@ def _measured(
             elementwise = outcome.elementwise()
             precision, words = precision_of_products(workload, variant, arguments, device, elementwise=elementwise)
     if request.keep_output and request.launch == 1:
-        _keep(reporter, request.keep_output, output)
+        from jaxprof.engine.measure.kept_arrays import keep
+
+        try:
+            keep(request.keep_output, output)
+        except (OSError, TypeError, ValueError) as error:
+            reporter.warn("result_not_kept", error=str(error))
     if request.spec.check and request.launch == 1:
         from jaxprof.engine.measure.check import check_result
 
@@ -152,16 +157,6 @@ def _measured(
             precision_in_words=words,
             elementwise=elementwise and not workload.noisy_answer,
         )
-
-
-def _keep(reporter: Reporter, path: str, output: Any) -> None:
-    """Write the result for the client. A failure is only a warning, because it does not affect the run itself."""
-    from jaxprof.engine.measure.kept_arrays import keep
-
-    try:
-        keep(path, output)
-    except (OSError, TypeError, ValueError) as error:
-        reporter.warn("result_not_kept", error=str(error))
 
 
 def inputs_of(spec: RunSpec) -> tuple[Any, ...]:

@@ -139,9 +139,21 @@ class CallSampler:
         `call_seconds`: the time of an earlier call, which counts as the warm-up if it exceeds the budget.
         """
         self._usage = _Usage()
+        calls = plan.calls_per_sample or 1
+        samples: list[float] = []
         if call_seconds > plan.budget_seconds and not plan.in_turns:
-            return self._sample_long(trial, plan, call_seconds)
-        calls, gap = plan.calls_per_sample or 1, 0
+            for index in range(LONG_CALL_SAMPLES):
+                self._reporter.control.check()
+                if plan.show_progress:
+                    self._reporter.progress(
+                        f"the first call took longer than the budget: timed call {index + 1} of {LONG_CALL_SAMPLES}",
+                        fraction=index / LONG_CALL_SAMPLES,
+                        remaining_seconds=(LONG_CALL_SAMPLES - index) * call_seconds * calls,
+                    )
+                samples.append(self.take(trial, calls))
+                self._send(plan, samples[-1:], calls)
+            return samples
+        gap = 0
         if call_seconds <= LONG_SHARE * plan.budget_seconds:
             calls = plan.calls_per_sample or self._calibrate(trial, plan)
             call_seconds = self._warm_up(trial, plan, calls)
@@ -151,7 +163,22 @@ class CallSampler:
         if plan.calls_per_sample is None and call_seconds > 0:
             spacing = min(plan.budget_seconds, SPREAD_SECONDS) / plan.most_samples
             gap = max(0, round((spacing - calls * call_seconds) / call_seconds))
-        return self._steady(trial, plan, calls, gap)
+        least = min(LEAST_SECONDS, plan.least_share * plan.budget_seconds)
+        began = self._clock()
+        while True:
+            most = plan.most_samples - len(samples)
+            batch = self._burst(trial, calls, most=most, seconds=BATCH_SECONDS, gap=gap)
+            samples += batch
+            self._send(plan, batch, calls)
+            spent = self._clock() - began
+            if plan.show_progress:
+                remaining = max(0.0, plan.budget_seconds - spent)
+                self._reporter.progress(fraction=min(1.0, spent / plan.budget_seconds), remaining_seconds=remaining)
+            self._reporter.control.check()
+            if spent >= plan.budget_seconds and len(samples) >= LONG_CALL_SAMPLES:
+                return samples
+            if len(samples) >= plan.most_samples or (spent >= least and precise(samples)):
+                return samples
 
     def describe(self, phase: PhaseReport) -> None:
         """Add to `phase`, the steady run's, what is known of the series that was sampled last."""
@@ -179,21 +206,6 @@ class CallSampler:
             self._usage.page_faults.append((after.ru_minflt - before.ru_minflt) / made)
             self._usage.kernel_seconds += kernel
             self._usage.cpu_seconds += kernel + after.ru_utime - before.ru_utime
-        return samples
-
-    def _sample_long(self, trial: Trial, plan: Plan, call_seconds: float) -> list[float]:
-        calls = plan.calls_per_sample or 1
-        samples: list[float] = []
-        for index in range(LONG_CALL_SAMPLES):
-            self._reporter.control.check()
-            if plan.show_progress:
-                self._reporter.progress(
-                    f"the first call took longer than the budget: timed call {index + 1} of {LONG_CALL_SAMPLES}",
-                    fraction=index / LONG_CALL_SAMPLES,
-                    remaining_seconds=(LONG_CALL_SAMPLES - index) * call_seconds * calls,
-                )
-            samples.append(self.take(trial, calls))
-            self._send(plan, samples[-1:], calls)
         return samples
 
     def _take_turns(self, trial: Trial, plan: Plan, calls: int, call_seconds: float) -> list[float]:
@@ -248,26 +260,6 @@ class CallSampler:
             if self._clock() >= ends:
                 return now
             before = now
-
-    def _steady(self, trial: Trial, plan: Plan, calls: int, gap: int) -> list[float]:
-        """Return the samples of the steady run, of `calls` each, until they are precise or the budget is spent."""
-        samples: list[float] = []
-        least = min(LEAST_SECONDS, plan.least_share * plan.budget_seconds)
-        began = self._clock()
-        while True:
-            most = plan.most_samples - len(samples)
-            batch = self._burst(trial, calls, most=most, seconds=BATCH_SECONDS, gap=gap)
-            samples += batch
-            self._send(plan, batch, calls)
-            spent = self._clock() - began
-            if plan.show_progress:
-                remaining = max(0.0, plan.budget_seconds - spent)
-                self._reporter.progress(fraction=min(1.0, spent / plan.budget_seconds), remaining_seconds=remaining)
-            self._reporter.control.check()
-            if spent >= plan.budget_seconds and len(samples) >= LONG_CALL_SAMPLES:
-                return samples
-            if len(samples) >= plan.most_samples or (spent >= least and precise(samples)):
-                return samples
 
     def _send(
         self, plan: Plan, samples: list[float], calls: int, block: int | None = None, first: float | None = None

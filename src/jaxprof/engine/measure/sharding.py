@@ -192,7 +192,6 @@ def companion_specs(
 
 
 def _spread(entry: Any, own: Sequence[ShardedLeaf], origin: str) -> list[Any]:
-    """Return the entry of an argument for each of its leaves."""
     if _is_one(entry):
         return [entry] * len(own)
     entries = jax.tree.leaves(entry, is_leaf=_is_one)
@@ -257,7 +256,6 @@ def split_text(leaves: Sequence[ShardedLeaf], specs: Mapping[int, PartitionSpec]
 
 
 def spec_words(spec: PartitionSpec) -> str:
-    """Return a spec in the form that `--shard` takes."""
     entries = (entry if isinstance(entry, tuple) else (entry or "-",) for entry in spec)
     return ",".join("+".join(map(str, axes)) for axes in entries)
 

@@ -34,7 +34,7 @@ from jaxprof.base.files import digests_of_sources
 from jaxprof.base.values import frozen
 from jaxprof.engine.measure.control import Reporter
 from jaxprof.events import BuffersReported, MemoryReported, SourcesRead, TextRecorded, finite
-from jaxprof.hlo.dumped import DUMP_PASS, reasons_beside
+from jaxprof.hlo.files import DUMP_PASS, reasons_beside
 from jaxprof.hlo.source import own_files
 from jaxprof.trace.buffers import LARGEST_MODULE_BYTES
 from jaxprof.trace.buffers import buffers_of as read_buffers

@@ -39,7 +39,6 @@ class Arguments:
         return cls(tuple(leaves), structure, tuple(i for i, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray)))
 
     def host_arrays(self) -> list[Any]:
-        """Return the arrays that a transfer moves."""
         return [self.leaves[index] for index in self.on_host]
 
     def placed(self, device_arrays: Sequence[Any]) -> tuple[Any, ...]:

@@ -192,5 +192,4 @@ class KeptLeaf:
 
     @property
     def spec(self) -> str:
-        """Dtype and shape: `float32[1024,1024]`."""
         return f"{self.dtype}[{','.join(map(str, self.shape))}]"

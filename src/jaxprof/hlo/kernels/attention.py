@@ -98,7 +98,7 @@ def scores_before(second: Value) -> Value | None:
             scores = _scores(value) if value.opcode == "exponential" else None
             if scores is None or scores.product.instruction is second.instruction:
                 continue
-            if _divided(operand, value, second, scores.product) and _is_over_keys(scores, second, number):
+            if _is_normalised(operand, value, second, scores.product) and _is_over_keys(scores, second, number):
                 return scores.product
     return None
 
@@ -205,7 +205,7 @@ def _scores(exponential: Value) -> _Scores | None:
     return None
 
 
-def _divided(probabilities: Value, exponential: Value, second: Value, scores: Value) -> bool:
+def _is_normalised(probabilities: Value, exponential: Value, second: Value, scores: Value) -> bool:
     """Return whether the exponential, or the product with it, is divided by its sum over a dimension."""
     for value in upstream(probabilities, lambda taker, other: taker is not exponential and _weighs(taker, other)):
         if _divides_by_sum(value, scores):

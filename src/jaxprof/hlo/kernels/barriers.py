@@ -1,6 +1,6 @@
 """Explain why two kernels are not one: for each array that goes through memory between them, the reason and its cost.
 
-If XLA's own reason is kept with the text (`hlo.dumped`: GPU modules compiled here, and dumps that have it),
+If XLA's own reason is kept with the text (`hlo.files`: GPU modules compiled here, and dumps that have it),
 that is the reason, in XLA's words. Otherwise HLO only shows what lies between the kernels; the reasons derived from it
 are tried in a fixed order, beginning with those that no edit of the program removes. If none applies, the reason is
 `not-told`; this module does not guess.
@@ -19,7 +19,7 @@ from operator import attrgetter
 
 from jaxprof.base.values import frozen
 from jaxprof.hlo import not_collecting
-from jaxprof.hlo.dumped import stated
+from jaxprof.hlo.files import stated
 from jaxprof.hlo.kernels.cost.linear import is_spread_reduction
 from jaxprof.hlo.kernels.dataflow import MOST_STEPS, Value, made_through, resolved, same_elements, sources, upstream
 from jaxprof.hlo.kernels.flow import Array, Flow, Passage
@@ -136,13 +136,13 @@ def _barriers(flow: Flow, words: Mapping[str, str]) -> Iterator[Barrier]:
                     is_output,
                 )  # fmt: skip
                 if form not in reasons:
-                    reasons[form] = next((code for code, applies in _tried(passage, flow) if applies), "not-told")
+                    reasons[form] = next((code for code, applies in _reasons(passage, flow) if applies), "not-told")
                 reason = reasons[form]
             saved = sizes.setdefault(saved, saved)
             yield Barrier(producer.name, consumer.name, reason, saved, shape, consumer.computation, quote)
 
 
-def _tried(passage: Passage, flow: Flow) -> Iterator[tuple[str, bool]]:
+def _reasons(passage: Passage, flow: Flow) -> Iterator[tuple[str, bool]]:
     """Yield each reason and whether it applies. Nothing is computed for the reasons after the first that does."""
     both = passage.producer, passage.consumer
     kinds = {kernel.kind for kernel in both}

@@ -56,7 +56,7 @@ def collectives(module: Module) -> tuple[Collective, ...]:
 
 def _collective(kernel: Kernel) -> Collective:
     instruction = kernel.instruction
-    inner = _unwrapped(instruction)
+    inner = _unwrap(instruction)
     opcode = base_opcode(inner.opcode)
     permutes = opcode == "collective-permute"
     groups = pairs_of(inner) if permutes else groups_of(inner)
@@ -82,7 +82,7 @@ def _exchanged(inner: Instruction) -> int:
     return shape.tuple_shapes[1].bytes if starts else shape.bytes
 
 
-def _unwrapped(instruction: Instruction) -> Instruction:
+def _unwrap(instruction: Instruction) -> Instruction:
     """Return the collective in an asynchronous start, or in a fusion, that wraps it."""
     if instruction.opcode == "fusion":
         return next((inner for inner in held_in(instruction) if base_opcode(inner.opcode) in COLLECTIVES), instruction)
@@ -114,16 +114,16 @@ def groups_of(instruction: Instruction) -> Groups | None:
     if raw in ("", "{}"):
         count = device_count(instruction)
         return (tuple(range(count)),) if count and count <= _MOST else None
-    return _listed(raw)
+    return _explicit_groups(raw)
 
 
 def pairs_of(instruction: Instruction) -> Groups | None:
     """Return the senders and receivers of a collective-permute."""
-    pairs = _listed(instruction.attributes.get("source_target_pairs", "")) or ()
+    pairs = _explicit_groups(instruction.attributes.get("source_target_pairs", "")) or ()
     return tuple(pair for pair in pairs if len(pair) == 2) or None
 
 
-def _listed(raw: str) -> Groups | None:
+def _explicit_groups(raw: str) -> Groups | None:
     groups = (tuple(_numbers(written)) for written in _LISTED.findall(raw))
     return tuple(group for group in groups if group) or None
 
@@ -138,7 +138,7 @@ def device_count(instruction: Instruction) -> int | None:
 
 def _of_iota(iota: re.Match[str]) -> Groups | None:
     shape, dimensions = _numbers(iota["shape"]), _numbers(iota["dimensions"])
-    devices = _arranged(dimensions, iota["order"])
+    devices = _device_order(dimensions, iota["order"])
     if devices is None or prod(shape) != len(devices) or len(shape) < 2:
         return None
     size = prod(shape[1:])
@@ -155,7 +155,7 @@ def _of_mesh(raw: str, ids: str) -> Groups | None:
     order = _ORDER.match(ids)
     if ids and order is None:
         return None
-    devices = _arranged(_numbers(order["dimensions"]), order["order"]) if order else _arranged(sizes, None)
+    devices = _device_order(_numbers(order["dimensions"]), order["order"]) if order else _device_order(sizes, None)
     wanted = _QUOTED.findall(chosen["chosen"])
     if devices is None or len(devices) != prod(sizes) or not wanted or not set(wanted) <= set(axes):
         return None
@@ -163,12 +163,12 @@ def _of_mesh(raw: str, ids: str) -> Groups | None:
         return None
     inner = [list(axes).index(name) for name in wanted]
     outer = [number for number in range(len(sizes)) if number not in inner]
-    turned = _transposed(devices, sizes, (*outer, *inner))
+    turned = _transpose(devices, sizes, (*outer, *inner))
     size = prod(sizes[number] for number in inner)
     return tuple(tuple(turned[at : at + size]) for at in range(0, len(turned), size))
 
 
-def _arranged(dimensions: Sequence[int], order: str | None) -> list[int] | None:
+def _device_order(dimensions: Sequence[int], order: str | None) -> list[int] | None:
     """Return the numbers from 0 in an array of these dimensions, read in another order of its dimensions."""
     if not 1 <= prod(dimensions) <= _MOST or not dimensions:
         return None
@@ -176,10 +176,10 @@ def _arranged(dimensions: Sequence[int], order: str | None) -> list[int] | None:
     if not order:
         return numbers
     axes = _numbers(order)
-    return _transposed(numbers, dimensions, axes) if sorted(axes) == list(range(len(dimensions))) else None
+    return _transpose(numbers, dimensions, axes) if sorted(axes) == list(range(len(dimensions))) else None
 
 
-def _transposed(values: Sequence[int], sizes: Sequence[int], axes: Sequence[int]) -> list[int]:
+def _transpose(values: Sequence[int], sizes: Sequence[int], axes: Sequence[int]) -> list[int]:
     """Return `values`, an array of `sizes` row by row, with its dimensions in the order `axes`."""
     strides = [prod(sizes[number + 1 :]) for number in range(len(sizes))]
     places = [0]

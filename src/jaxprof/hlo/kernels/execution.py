@@ -136,7 +136,7 @@ class Execution:
             pending += added
         return [name for name in self.post_order if name in inside]
 
-    def launched_in(self, computation: Computation) -> Iterator[Instruction]:
+    def launches_in(self, computation: Computation) -> Iterator[Instruction]:
         """Yield the instructions of a computation that launch work and run no other computation."""
         calls = {edge.caller.name for edge in self.edges[computation.name]}
         steps = self._steps(computation)
@@ -230,14 +230,10 @@ def trip_count(loop: Instruction) -> int | None:
         number = whole_number(str(stated.get("n", "")))
         if number is not None:
             return number
-    return _from_condition(loop)
-
-
-def _from_condition(loop: Instruction) -> int | None:
     state = loop.operand(0)
     roots = [computation.root for computation in loop.called_computations()]
     body, condition = roots if len(roots) == 2 else (None, None)
-    compare = _followed(condition)
+    compare = _follow(condition)
     compared = _operands(compare) if compare is not None and compare.opcode == "compare" else []
     if compare is None or len(compared) != 2:
         return None
@@ -246,8 +242,8 @@ def _from_condition(loop: Instruction) -> int | None:
     if counter.opcode != "parameter":
         counter, limit = limit, counter
         direction = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}.get(direction, direction)
-    start, last = _constant(_followed(state, counter.member)), _constant(limit)
-    step = _step(_followed(body, counter.member), counter.member)
+    start, last = _constant(_follow(state, counter.member)), _constant(limit)
+    step = _step(_follow(body, counter.member), counter.member)
     if counter.opcode != "parameter" or start is None or last is None or not step:
         return None
     return _count(start, step, last, direction)
@@ -279,7 +275,7 @@ def _step(value: Value | None, member: tuple[int, ...]) -> int | None:
     return total if value is not None and value.opcode == "parameter" and value.member == member else None
 
 
-def _followed(instruction: Instruction | None, member: tuple[int, ...] = ()) -> Value | None:
+def _follow(instruction: Instruction | None, member: tuple[int, ...] = ()) -> Value | None:
     """Return the operation that makes a scalar, also in fusions and calls, under whatever name and dtype."""
     value = resolved(Value(instruction, member), _ENTERED) if instruction is not None else None
     return made_through(value, _THROUGH, _ENTERED)

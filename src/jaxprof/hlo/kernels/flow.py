@@ -121,7 +121,7 @@ class Flow:
             opcode = instruction.opcode
             if former := renamed(instruction, member):
                 instruction, member = former
-            elif _only_marks(instruction, opcode):
+            elif opcode == "custom-call" and len(instruction.operands) == 1 and runs_nothing(instruction):
                 instruction = instruction.operand(0)
             elif opcode == "parameter" and instruction.computation.name in self._callers:
                 crossed = True
@@ -138,11 +138,6 @@ class Flow:
 
 def _array(maker: Kernel, member: Member) -> Array:
     return (maker, member) if member else maker
-
-
-def _only_marks(instruction: Instruction, opcode: str) -> bool:
-    """Return whether the instruction is a custom call that runs nothing and passes its one operand on."""
-    return opcode == "custom-call" and len(instruction.operands) == 1 and runs_nothing(instruction)
 
 
 def _argument(caller: Instruction, parameter: Instruction) -> Instruction | None:

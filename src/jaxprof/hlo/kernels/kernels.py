@@ -296,7 +296,7 @@ def _cost_inside(control: Instruction, costs: CostModel, traffic: TrafficModel) 
     by_computation: dict[str, Cost] = {}
     for name in inside:
         total = NOTHING
-        for instruction in execution.launched_in(module[name]):
+        for instruction in execution.launches_in(module[name]):
             traits = _traits(instruction, costs, traffic)
             total += Cost(
                 traits.flops or 0.0,
@@ -387,7 +387,7 @@ def alike(instruction: Instruction) -> Hashable | None:
     elif opcode in _BY_ATTRIBUTES:
         compared_text = _ORIGIN_TEXT.sub("", read.text[read.inside[1] : read.limit].rstrip())
     elif opcode == "fusion":
-        compared_text = _fused_text(instruction)
+        compared_text = _text_of_fusion(instruction)
         if not compared_text:
             return None
     else:
@@ -402,7 +402,7 @@ def alike(instruction: Instruction) -> Hashable | None:
     return opcode, compared_text, id(instruction.shape), shapes, twice
 
 
-def _fused_text(fusion: Instruction) -> str:
+def _text_of_fusion(fusion: Instruction) -> str:
     """Return the text of the fused computation and the fusion's settings in a form that does not depend on names."""
     called = fusion.called_computations()
     if len(called) != 1 or called[0].is_synthetic:

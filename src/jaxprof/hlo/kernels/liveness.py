@@ -63,13 +63,6 @@ class BufferSlot:
         return self.last if self.successor is None else max(self.successor.first - 1, self.first)
 
 
-def _counted_bytes(shape: Shape, *, tpu: bool) -> int:
-    """Return the bytes of the device's own memory that a leaf takes, with its padding. On a TPU every other space is on
-    the chip; elsewhere only the host's memory is not counted."""
-    space = shape.layout.memory_space if shape.layout else MAIN_MEMORY
-    return 0 if space == HOST_MEMORY or (tpu and space) else shape.padded_bytes
-
-
 class Scope:
     """The slots of one computation, and what is alive at each of its instructions."""
 
@@ -86,7 +79,7 @@ class Scope:
         self._passed: list[tuple[Scope, int, BufferSlot, BufferSlot]] = []
         """Callee and position of each call, with the slot of a parameter and that of its operand."""
         for position, instruction in enumerate(self.instructions):
-            self._contents[instruction.name] = self._made_by(instruction, position)
+            self._contents[instruction.name] = self._slots_of_result(instruction, position)
             if instruction.opcode not in NAMING | {"tuple", "get-tuple-element"}:
                 for operand in instruction.operands:
                     for slot in _slots(self._contents.get(operand, [])):
@@ -110,7 +103,7 @@ class Scope:
         self.peak_at = max(range(len(self.alive)), key=self.alive.__getitem__, default=0)
         self.peak_bytes = self.alive[self.peak_at] if self.alive else 0
 
-    def _made_by(self, instruction: Instruction, position: int) -> Held:
+    def _slots_of_result(self, instruction: Instruction, position: int) -> Held:
         """Return the slots of an instruction's value: those of other values, or new ones."""
         opcode, given = instruction.opcode, [self._contents.get(name, []) for name in instruction.operands]
         if opcode == "tuple":
@@ -167,7 +160,10 @@ class Scope:
             kind = "argument" if self._is_entry else "given"
         elif instruction.opcode == "constant":
             kind = "constant"
-        size = _counted_bytes(shape, tpu=self._tpu)
+        # Only the device's own memory counts: on a TPU every other space is on the chip, elsewhere all but the host's
+        # is its own.
+        space = shape.layout.memory_space if shape.layout else MAIN_MEMORY
+        size = 0 if space == HOST_MEMORY or (self._tpu and space) else shape.padded_bytes
         self.slots.append(BufferSlot(size, instruction, shape, kind, position, position))
         return self.slots[-1]
 

@@ -102,7 +102,7 @@ def _of_outline(module: Module) -> Iterator[Notice]:
         message = f"the entry is missing: none of {integer(count)} computations has the arrays that the header states"
         yield Notice("no-entry", message, _TRUNCATED)
     elif not marked:
-        yield from _assumed(module, module.entry.name)
+        yield from _entry_notice(module, module.entry.name)
     if count and not module.is_optimised:
         yield Notice(
             NOT_OPTIMISED,
@@ -112,7 +112,7 @@ def _of_outline(module: Module) -> Iterator[Notice]:
         )
 
 
-def _assumed(module: Module, entry: str) -> Iterator[Notice]:
+def _entry_notice(module: Module, entry: str) -> Iterator[Notice]:
     """Yield a notice that no computation is marked ENTRY: XLA's reader takes the last one, which even a truncated text
     has."""
     alone = [name for name in module.computations if name != entry and name not in module.callers]

@@ -211,13 +211,13 @@ def source_lines(place: HloSourceLocation, sources: Mapping[str, str], around: i
         status = os.stat(place.file)
     except (OSError, ValueError):
         return ()
-    lines = _recorded_lines(place.file, digest, status.st_size, status.st_mtime_ns)
+    lines = _lines_with_digest(place.file, digest, status.st_size, status.st_mtime_ns)
     first = max(1, place.line - around)
     return tuple(enumerate(lines[first - 1 : max(0, place.line + around)], first))
 
 
 @lru_cache(maxsize=8)
-def _recorded_lines(file: str, digest: str, size: int, modified_ns: int) -> tuple[str, ...]:
+def _lines_with_digest(file: str, digest: str, size: int, modified_ns: int) -> tuple[str, ...]:
     """Return the lines of a file, without what looks like a secret; none if its digest is another one."""
     content, found = read_source(file)
     if found != digest:

@@ -61,7 +61,7 @@ class Instruction:
     def parts(self) -> Record:
         """The instruction's text split into parts, which the properties below read."""
         computation = self.computation
-        start = (computation._cut or computation._cut_up()).starts[self.position]
+        start = (computation._cut or computation._split()).starts[self.position]
         return computation._remembered.get(start) or computation._read(self.position)
 
     @property
@@ -315,9 +315,9 @@ class Computation:
     @property
     def instructions(self) -> tuple[Instruction, ...]:
         """All instructions, in text order."""
-        return (self._cut or self._cut_up()).instructions
+        return (self._cut or self._split()).instructions
 
-    def _cut_up(self) -> _Cut:
+    def _split(self) -> _Cut:
         with not_collecting() if self.span[2] - self.span[1] > _LARGE else nullcontext():
             names, starts, root = record.cut(self.source.text, *self.span[1:])
             instructions = tuple([Instruction(self, name, number) for number, name in enumerate(names)])
@@ -326,7 +326,7 @@ class Computation:
 
     def at(self, offset: int) -> Instruction | None:
         """Return the instruction whose text holds the character at `offset` of `source`; None before the first."""
-        cut = self._cut or self._cut_up()
+        cut = self._cut or self._split()
         position = bisect_right(cut.starts, offset) - 1
         return cut.instructions[position] if 0 <= position < len(cut.instructions) else None
 
@@ -335,7 +335,7 @@ class Computation:
         self._cut = self._by_name = self._parameters = self._users = None
 
     def _span(self, position: int) -> tuple[int, int]:
-        starts = (self._cut or self._cut_up()).starts
+        starts = (self._cut or self._split()).starts
         return starts[position], starts[position + 1]
 
     def _read(self, position: int) -> Record:
@@ -349,7 +349,7 @@ class Computation:
     @property
     def root(self) -> Instruction | None:
         """Instruction marked ROOT, or the last one; None for an empty computation."""
-        return (self._cut or self._cut_up()).root
+        return (self._cut or self._split()).root
 
     @property
     def parameters(self) -> tuple[Instruction, ...]:

@@ -124,13 +124,13 @@ class _Index:
             else:
                 at = self._begin_computation(landmark)
             if self._open is None:
-                at = self._printed(at)
+                at = self._index_printed(at)
             # Hand-written computations may follow each other on one line.
             landmark = (None if self._open else _FIRST_LANDMARK.match(text, at)) or _LANDMARK.search(text, at)
         self._give_up("the text ends inside the computation", len(text), cut_off=True)
         return self._found
 
-    def _printed(self, at: int) -> int:
+    def _index_printed(self, at: int) -> int:
         """Index the computations from `at` on that have XLA's own layout, in a fifth of the time.
 
         In that layout they follow each other, the header is on a line of its own, and only the end is in the first

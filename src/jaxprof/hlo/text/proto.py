@@ -51,10 +51,10 @@ def quoted(text: str) -> str:
     """Return `text` quoted as in HLO text, with C escapes for everything that is not printable ASCII."""
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text and "'" not in text:
         return f'"{text}"'
-    return '"' + "".join(map(_escaped, text.encode("utf-8", "replace"))) + '"'
+    return '"' + "".join(map(_escape, text.encode("utf-8", "replace"))) + '"'
 
 
-def _escaped(octet: int) -> str:
+def _escape(octet: int) -> str:
     letter = {9: "\\t", 10: "\\n", 13: "\\r", 34: '\\"', 39: "\\'", 92: "\\\\"}.get(octet)
     return letter or (chr(octet) if 32 <= octet < 127 else f"\\{octet:03o}")
 
@@ -249,7 +249,12 @@ def attributes(instruction: Message) -> Iterator[str]:
     for number, write in _MESSAGES.items():
         if number in instruction:
             yield from write(instruction.message(number))
-    yield from _slices(instruction)
+    parts = []
+    for dimension in instruction.messages(17):
+        stride = f":{dimension.number(3)}" if dimension.number(3) > 1 else ""
+        parts.append(f"[{dimension.number(1)}:{dimension.number(2)}{stride}]")
+    if parts:
+        yield f"slice={{{', '.join(parts)}}}"
     yield from _collective(instruction)
     if opcode == "custom-call":
         yield from _custom_call(instruction)
@@ -259,7 +264,12 @@ def attributes(instruction: Message) -> Iterator[str]:
         yield f"async_execution_thread={quoted(thread)}"
     if pairs := [(entry.text(1), entry.text(2)) for entry in instruction.message(68).messages(1)]:
         yield f"frontend_attributes={{{','.join(f'{key}={frontend(value)}' for key, value in sorted(pairs))}}}"
-    yield from _statistics(instruction.message(82))
+    proto = instruction.message(82)
+    values = "".join(
+        f",{statistic.text(1)}={next(iter(statistic.fixed(2, 'd')), 0.0):g}" for statistic in proto.messages(2)
+    )
+    if values:
+        yield f"statistics={{visualizing_index={proto.number(1)}{values}}}"
 
 
 def frontend(value: str) -> str:
@@ -416,15 +426,6 @@ _MESSAGES: dict[int, _Writer] = {
 }  # fmt: skip
 
 
-def _slices(instruction: Message) -> Iterator[str]:
-    parts = []
-    for dimension in instruction.messages(17):
-        stride = f":{dimension.number(3)}" if dimension.number(3) > 1 else ""
-        parts.append(f"[{dimension.number(1)}:{dimension.number(2)}{stride}]")
-    if parts:
-        yield f"slice={{{', '.join(parts)}}}"
-
-
 def _collective(instruction: Message) -> Iterator[str]:
     if channel := instruction.number(26):
         yield f"channel_id={channel}"
@@ -455,14 +456,6 @@ def _custom_call(instruction: Message) -> Iterator[str]:
             for alias in instruction.messages(74)
         )
         yield f"output_to_operand_aliasing={{{', '.join(pairs)}}}"
-
-
-def _statistics(proto: Message) -> Iterator[str]:
-    values = "".join(
-        f",{statistic.text(1)}={next(iter(statistic.fixed(2, 'd')), 0.0):g}" for statistic in proto.messages(2)
-    )
-    if values:
-        yield f"statistics={{visualizing_index={proto.number(1)}{values}}}"
 
 
 _CALLING = {
@@ -549,7 +542,7 @@ class _ModuleWriter:
         if length > self._left:
             raise BeyondLimitError(f"the protobuf has {UNPACKED.words} as text", UNPACKED.hint)
 
-    def _listed(self, names: list[str]) -> str:
+    def _name_list(self, names: list[str]) -> str:
         self._check(sum(map(len, names)))
         return ", ".join(f"%{name}" for name in names)
 
@@ -610,7 +603,7 @@ class _ModuleWriter:
         elif opcode == "constant":
             inside = literal_text(instruction.message(8))
         else:
-            inside = self._listed([_name(number, names) for number in instruction.numbers(36)])
+            inside = self._name_list([_name(number, names) for number in instruction.numbers(36)])
         selector = instruction.numbers(36)[:1] if opcode == "conditional" else []
         by_predicate = bool(selector) and selector[0] & OWN_ID in predicates
         parts = [
@@ -619,7 +612,7 @@ class _ModuleWriter:
             *self._called(opcode, instruction.numbers(38), by_predicate=by_predicate),
         ]
         if predecessors := instruction.numbers(37):
-            listed = self._listed([_name(predecessor, names) for predecessor in predecessors])
+            listed = self._name_list([_name(predecessor, names) for predecessor in predecessors])
             parts.append(f"control-predecessors={{{listed}}}")
         if metadata := self._metadata(instruction):
             parts.append(f"metadata={{{metadata}}}")

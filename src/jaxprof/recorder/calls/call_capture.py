@@ -25,7 +25,7 @@ from jaxprof.events import (
     RunSpec,
     WarningRaised,
 )
-from jaxprof.recorder.calls.kept_call import KeptArguments, WrittenCall, jitted_of, write_call
+from jaxprof.recorder.calls.kept_call import KeptArguments, WrittenCall, find_jitted, write_call
 from jaxprof.recorder.guest import raised_by_program
 
 _NAMES_KEPT = 500
@@ -65,13 +65,13 @@ class CallCapture:
             return
         try:
             kept = KeptArguments.of(args, kwargs, values=self._values)
-            self._jitted = jitted_of(function)
+            self._jitted = find_jitted(function)
             self._written = write_call(function, self._jitted, name, args, kwargs)
         except Exception as error:  # the program is in the middle of this call and must go on
             if raised_by_program(error):
                 raise
-            values: dict[str, str | int | float] = {"function": name, "error": f"{type(error).__name__}: {error}"}
-            self._emit(WarningRaised(code="function_not_kept", values=values))
+            what = f"{type(error).__name__}: {error}"
+            self._emit(WarningRaised(code="function_not_kept", values={"function": name, "error": what}))
             return
         self._function, self._kept = function, kept
 
@@ -167,12 +167,12 @@ def of_arrays_only(
     import numpy as np
 
     leaves, structure = jax.tree.flatten((args, kwargs))
-    places = [index for index, leaf in enumerate(leaves) if isinstance(leaf, jax.Array | np.ndarray)]
-    fixed = [None if index in set(places) else leaf for index, leaf in enumerate(leaves)]
+    indices = [index for index, leaf in enumerate(leaves) if isinstance(leaf, jax.Array | np.ndarray)]
+    fixed = [None if index in set(indices) else leaf for index, leaf in enumerate(leaves)]
 
     def call(*arrays: Any) -> Any:
         filled = list(fixed)
-        for index, array in zip(places, arrays, strict=True):
+        for index, array in zip(indices, arrays, strict=True):
             filled[index] = array
         positional, named = jax.tree.unflatten(structure, filled)
         result = jax.tree.leaves(function(*positional, **named))
@@ -181,4 +181,4 @@ def of_arrays_only(
         return [leaf for leaf in result if isinstance(leaf, jax.Array | np.ndarray)]
 
     call.__name__ = call.__qualname__ = str(getattr(function, "__name__", "call"))
-    return call, tuple(leaves[index] for index in places)
+    return call, tuple(leaves[index] for index in indices)

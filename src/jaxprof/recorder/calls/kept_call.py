@@ -44,7 +44,6 @@ class KeptArray:
 
     @property
     def devices(self) -> int:
-        """Number of devices that hold the array."""
         return len(self.sharding.device_set) if self.sharding is not None else 1
 
 
@@ -183,7 +182,7 @@ def write_call(function: Any, jitted: Any, name: str, args: tuple[Any, ...], kwa
     return WrittenCall(name=called, target=f"{file}:{found}", specs=tuple(specs))
 
 
-def jitted_of(function: Any) -> Any:
+def find_jitted(function: Any) -> Any:
     """Return the object that `jax.jit` made of `function`, with its static and donated arguments; None if nothing
     refers to one.
 

@@ -62,10 +62,8 @@ class Leaf:
     placed: int = 0
     """Hash that distinguishes shardings with the same text."""
     static: str = ""
-    """Value of a static argument, as text."""
     static_hash: int = 0
     digest: int = field(default=0, compare=False, repr=False)
-    """Hash of the fields above, computed once."""
 
     def __post_init__(self) -> None:
         content = (self.shape, self.dtype, self.weak_type, self.sharding, self.placed, self.static, self.static_hash)
@@ -322,9 +320,9 @@ def static_text(value: Any, name: str = "", depth: int = 0) -> str:
     their parts, anything else by its type. What looks like a secret is `[redacted]`."""
     kind = type(value)
     if kind in (str, bytes):
-        return _kept(name, repr(value[:_EXAMINED_AT_MOST]))
+        return _redact(name, repr(value[:_EXAMINED_AT_MOST]))
     if value is None or kind in (bool, int, float, complex, range, slice) or value is Ellipsis:
-        return _kept(name, repr(value))
+        return _redact(name, repr(value))
     if isinstance(value, enum.Enum):
         return f"{kind.__name__}.{value.name}"
     if isinstance(value, type):
@@ -332,10 +330,10 @@ def static_text(value: Any, name: str = "", depth: int = 0) -> str:
     if depth < _DEPTH_AT_MOST:
         parts = _parts(value, depth + 1)
         if parts is not None:
-            return _kept(name, parts)
+            return _redact(name, parts)
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, (numpy.dtype, numpy.generic)):
-        return _kept(name, str(value[:_EXAMINED_AT_MOST] if isinstance(value, (numpy.str_, numpy.bytes_)) else value))
+        return _redact(name, str(value[:_EXAMINED_AT_MOST] if isinstance(value, (numpy.str_, numpy.bytes_)) else value))
     qualified = getattr(value, "__qualname__", None) if callable(value) and kind.__module__ == "builtins" else None
     return qualified if isinstance(qualified, str) else kind.__name__
 
@@ -368,7 +366,7 @@ def _parts(value: Any, depth: int) -> str | None:
     return f"{kind.__name__}({', '.join(shown)})"
 
 
-def _kept(name: str, text: str) -> str:
+def _redact(name: str, text: str) -> str:
     from jaxprof.base.redaction import without_secret  # 5 ms, for which only a program with such a value waits
 
     text = without_secret(name, text)

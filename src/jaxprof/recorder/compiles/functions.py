@@ -19,7 +19,7 @@ from jaxprof.recorder.guest import raised_by_program
 _WRAPPERS_FOLLOWED = 16
 
 
-def _wrapped(function: Any) -> Any:
+def _inner_function(function: Any) -> Any:
     """Return what `function` wraps, or None. Reads attributes only of types for which that runs no user code."""
     if isinstance(function, FunctionType):
         return function.__dict__.get("__wrapped__")
@@ -67,15 +67,15 @@ def _is_library(module: str) -> bool:
 
 def is_called_through_its_type(function: Any) -> bool:
     """Whether the object is called through its class's method `__call__`, and wraps nothing."""
-    inside = _wrapped(function)
+    inside = _inner_function(function)
     return inside is not None and inside is _class_attribute(type(function), "__call__")
 
 
-def unwrapped(function: Any) -> list[Any]:
+def wrapper_chain(function: Any) -> list[Any]:
     """Return `function`, what it wraps, and so on to the innermost function."""
     chain = [function]
     while len(chain) < _WRAPPERS_FOLLOWED:
-        inside = _wrapped(chain[-1])
+        inside = _inner_function(chain[-1])
         if inside is None or inside is chain[-1]:
             break
         chain.append(inside)
@@ -84,12 +84,12 @@ def unwrapped(function: Any) -> list[Any]:
 
 def code_of(function: Any) -> CodeType | None:
     """Return the code of the innermost wrapped function; None if that is not written in Python."""
-    return next(_codes(reversed(unwrapped(function))), None)
+    return next(_codes(reversed(wrapper_chain(function))), None)
 
 
 def outer_code(function: Any) -> CodeType | None:
     """Return the code of the outermost wrapper that has one: `grad` of a function is not the function."""
-    return next(_codes(unwrapped(function)), None)
+    return next(_codes(wrapper_chain(function)), None)
 
 
 def _codes(chain: Iterable[Any]) -> Iterator[CodeType]:
@@ -98,7 +98,7 @@ def _codes(chain: Iterable[Any]) -> Iterator[CodeType]:
 
 def name_matches(function: Any, name: str) -> bool:
     """Whether JAX would call the function `name`. A callable object has no name of its own."""
-    chain = unwrapped(function)
+    chain = wrapper_chain(function)
     if not callable(chain[0]):
         return False
     for candidate in chain:
@@ -122,28 +122,24 @@ def wraps(function: Any, name: str) -> bool:
     """Whether `function` is or contains a function called `name`, or an object of a class of that name."""
     if not callable(function) or isinstance(function, type):
         return False
-    return any(name == (_name_of(candidate) or type(candidate).__name__) for candidate in unwrapped(function))
+    return any(name == (_name_of(candidate) or type(candidate).__name__) for candidate in wrapper_chain(function))
 
 
 def held_function(function: Any) -> Any:
     """Return the function outside JAX in the closure of one of JAX's own, such as `pmap` compiles; None without one."""
-    looked_at = [item for item in unwrapped(function) if isinstance(item, FunctionType)]
+    looked_at = [item for item in wrapper_chain(function) if isinstance(item, FunctionType)]
     for candidate in looked_at[:_WRAPPERS_FOLLOWED]:
-        for content in _held(candidate):
+        contents: list[Any] = []
+        for _, content in closure_of(candidate):
+            contents.append(content)
+            if type(content).__module__.startswith("jax."):  # JAX keeps the function in slots of its own objects there
+                contents += [getattr(content, slot, None) for slot in getattr(type(content), "__slots__", ())]
+        for content in contents:
             if isinstance(content, FunctionType) and content not in looked_at:
                 if file_kind(content.__code__.co_filename) != JAX:
                     return content
                 looked_at.append(content)
     return None
-
-
-def _held(function: FunctionType) -> Iterator[Any]:
-    """Yield the values in a function's closure, and in the slots of JAX's own objects there."""
-    for _, content in closure_of(function):
-        yield content
-        if type(content).__module__.startswith("jax."):
-            for slot in getattr(type(content), "__slots__", ()):
-                yield getattr(content, slot, None)
 
 
 def closure_of(function: FunctionType) -> Iterator[tuple[str, Any]]:

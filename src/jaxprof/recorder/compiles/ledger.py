@@ -18,8 +18,7 @@ from typing import Any
 
 from jaxprof.events import NOWHERE, Compiled, Event, SourceLocation, StageRunning, WarningRaised
 from jaxprof.recorder.compiles import monitoring
-from jaxprof.recorder.compiles.call_site import ObservedCall, read_call
-from jaxprof.recorder.compiles.call_source import in_later_calls, made_by
+from jaxprof.recorder.compiles.call_site import ObservedCall, factory_of, in_later_calls, read_call
 from jaxprof.recorder.compiles.functions import code_of, held_function, outer_code, primitive_parameters
 from jaxprof.recorder.compiles.module_size import read_module_size
 from jaxprof.recorder.compiles.monitoring import CacheClears
@@ -56,7 +55,6 @@ class Ledger:
         self.on_row: Callable[[FunctionKey, Compiled], None] | None = None
         """Called with each compilation and the key of its function, before the compilation is emitted."""
         self.problems = 0
-        """Number of compilations that could not be recorded."""
         self._emit = emit
         self._process = os.getpid()
         self._threads = Threads(main_thread if main_thread is not None else threading.main_thread().ident or 0)
@@ -78,7 +76,6 @@ class Ledger:
         """Only ever tried, never waited for: the thread that holds it explains and emits what is over. If a signal
         handler of the program raises before the lock can be given back, its thread can still take it again."""
         self._ends: deque[float] = deque([0.0] * ROWS_A_SECOND, ROWS_A_SECOND)
-        """Monotonic times at which the last rows ended."""
 
     def attach(self) -> None:
         """Begin to listen. Raises RuntimeError if jax has not been imported yet."""
@@ -132,14 +129,14 @@ class Ledger:
                 if signature.aligned and "compile" in row.seconds and sys.modules["jax"].default_backend() == "cpu":
                     signature.shared = signature.aligned  # only now is the backend certain to be up
                 before = nearest(signature, self._history.earlier(row.key, signature))
-                place_before, cleared = NOWHERE, False
+                location_before, cleared = NOWHERE, False
                 if before is not None:
-                    place_before, clears_before = self._history.last_call(row.key, before)
+                    location_before, clears_before = self._history.last_call(row.key, before)
                     cleared = clears_before < clears
                 explanation = explain(
                     signature,
                     before,
-                    same_line=row.called_from == place_before,
+                    same_line=row.called_from == location_before,
                     traced="trace" in row.seconds or row.op_by_op or row.nested,
                     cleared_at=cleared_at if cleared else None,
                 )
@@ -242,9 +239,9 @@ class Ledger:
         self.problems += 1
         if self.problems > 1:
             return
-        values: dict[str, str | int | float] = {"error": f"{type(error).__name__}: {error}"[:500]}
+        text = f"{type(error).__name__}: {error}"[:500]
         try:
-            self._emit(WarningRaised(monotonic_seconds=time.monotonic(), code="ledger_problem", values=values))
+            self._emit(WarningRaised(monotonic_seconds=time.monotonic(), code="ledger_problem", values={"error": text}))
         except Exception:  # noqa: BLE001 nobody is left to report to, and the program must not be affected
             self.problems += 1
 
@@ -260,9 +257,9 @@ class Ledger:
         """Return the row of a stage, one that waits for it or a new one, and the call if it was read."""
         name = _plain_name(function)
         last = thread.last
-        place = last.called_from if last is not None and last.leads_to(stage, name, now) else called_from(frame)
+        location = last.called_from if last is not None and last.leads_to(stage, name, now) else called_from(frame)
         if stage != "trace":
-            row = self._take_waiting(name, stage, place)
+            row = self._take_waiting(name, stage, location)
             if row is not None and not (stage == "lower" and row.signature.under):
                 return row, None
             call = read_call(frame, name)
@@ -274,7 +271,7 @@ class Ledger:
                 return row, None
         else:
             call = read_call(frame, name)
-        row = CompilationRow(name, now, name, thread.name, place)
+        row = CompilationRow(name, now, name, thread.name, location)
         self._describe(row, call, frame)
         outer = thread.open[-1] if thread.open else None
         row.nested = outer is not None
@@ -286,19 +283,18 @@ class Ledger:
                 outer.nested_trace = None
         return row, call
 
-    def _take_waiting(self, name: str, stage: str, place: SourceLocation | None) -> CompilationRow | None:
-        """Take the newest row waiting for this stage: of this thread and called from `place`, else of any thread."""
+    def _take_waiting(self, name: str, stage: str, location: SourceLocation | None) -> CompilationRow | None:
+        """Take the newest row waiting for this stage: of this thread and called from `location`, else of any thread."""
         with self._lock:
             for index in range(len(self._waiting) - 1, -1, -1):
                 thread, row, last = self._waiting[index]
-                here = place is None or (thread == threading.get_ident() and row.called_from == place)
+                here = location is None or (thread == threading.get_ident() and row.called_from == location)
                 if row.announced == name and last == BEFORE[stage] and here:
                     del self._waiting[index]
                     return row
         return None
 
     def _describe(self, row: CompilationRow, call: ObservedCall, frame: FrameType) -> None:
-        """Fill in what is compiled, and with which arguments."""
         row.signature = self._reader.read(call)
         if not call.found:
             row.key = FunctionKey(row.announced, under="derived")
@@ -318,7 +314,7 @@ class Ledger:
         )
         if kind == USER:
             again = self._history.known(row.key) or any(over.key == row.key for over, *_ in list(self._over))
-            row.signature.made = made_by((call.written or call).function, frame, find_place=again)
+            row.signature.made = factory_of((call.written or call).function, frame, find_location=again)
         if not row.announced.startswith("<"):
             if len(self._definitions) >= _NAMES_REMEMBERED:
                 self._definitions.clear()
@@ -351,7 +347,7 @@ class Ledger:
         return code
 
     def _end(self, row: CompilationRow) -> None:
-        self._over.append((row, self._clears.count, self._clears.place))
+        self._over.append((row, self._clears.count, self._clears.location))
         self._ends.append(time.monotonic())
 
 

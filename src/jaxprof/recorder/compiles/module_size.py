@@ -40,7 +40,6 @@ class ModuleSize:
 
     operations: int | None = None
     callbacks: bool = False
-    """Whether an operation calls Python."""
     constants: list[ProgramArray] = field(default_factory=list)
     arguments: int | None = None
     """Number of arguments that the program takes; None if unknown."""

@@ -32,7 +32,6 @@ _SAVED = "/jax/compilation_cache/compile_time_saved_sec"
 
 
 _watchers: list[Any] = []
-"""Ledgers: those that are told of compilations."""
 _registered: list[bool] = []
 
 
@@ -96,8 +95,7 @@ class CacheClears:
 
     def __init__(self) -> None:
         self.count = 0
-        self.place = NOWHERE
-        """Location of the last call; `NOWHERE` if there was none."""
+        self.location = NOWHERE
         self._replaced: ReplacedName | None = None
 
     def attach(self) -> None:
@@ -113,7 +111,7 @@ class CacheClears:
     def _counting(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def clear_caches(*args: Any, **kwargs: Any) -> Any:
             self.count += 1
-            self.place = called_from(sys._getframe(1))
+            self.location = called_from(sys._getframe(1))
             return original(*args, **kwargs)
 
         return clear_caches

@@ -145,10 +145,10 @@ def explain(
     """
     if before is None:
         if now.under:
-            return _explained("first", kind="first_under", now=now.under)
-        return {"reason_code": "first"} if traced or now.function is None else _explained("first", kind="traced_before")
+            return _reason("first", kind="first_under", now=now.under)
+        return {"reason_code": "first"} if traced or now.function is None else _reason("first", kind="traced_before")
     if not now.known or not before.known:
-        return _explained("unknown", kind="arguments_unknown")
+        return _reason("unknown", kind="arguments_unknown")
     function: list[_Difference] = []
     if not now.same_function(before):
         kind = "new_function" if same_line else "another_function"
@@ -160,9 +160,9 @@ def explain(
     if len(differences) > 1:  # what the containers are says nothing beside a difference in what they hold
         differences = [difference for difference in differences if difference["kind"] != "containers"]
     if not differences and cleared_at is not None:
-        return {**_explained("caches_cleared", kind="caches_cleared"), "cleared_at": cleared_at}
+        return {**_reason("caches_cleared", kind="caches_cleared"), "cleared_at": cleared_at}
     if not differences:
-        return _explained("unknown", kind="evicted")
+        return _reason("unknown", kind="evicted")
     code = DIFFERENCES[differences[0]["kind"]]
     reasons = [CompileReason(**difference) for difference in differences[:_DIFFERENCES_LISTED]]
     if len(differences) > _DIFFERENCES_LISTED:
@@ -176,11 +176,11 @@ def explain(
             if name in old and old[name] != (text, digest):
                 earlier, later = _differing_parts(old[name][0], text)
                 changes.append(ClosureChange(name=name, before=earlier, now=later))
-        return {**explained, "made_at": now.made.place, "factory": now.made.factory, "closure": changes}
+        return {**explained, "made_at": now.made.location, "factory": now.made.factory, "closure": changes}
     return explained
 
 
-def _explained(code: str, **reason: Any) -> dict[str, Any]:
+def _reason(code: str, **reason: Any) -> dict[str, Any]:
     return {"reason_code": code, "reasons": [CompileReason(**reason)]}
 
 
@@ -243,7 +243,7 @@ def _leaves(now: Signature, before: Signature) -> Iterator[_Difference]:
                 each for each in ("shape", "dtype", "weak_type") if getattr(leaf, each) != getattr(other, each)
             )
             if kind := next(differing, ""):
-                yield {"kind": kind, "name": name, "before": _typed(other), "now": _typed(leaf)}
+                yield {"kind": kind, "name": name, "before": _type_text(other), "now": _type_text(leaf)}
             if (leaf.sharding, leaf.placed) != (other.sharding, other.placed):
                 yield {"kind": "sharding", "name": name, "before": other.sharding, "now": leaf.sharding}
         elif leaf.static == other.static:
@@ -274,7 +274,7 @@ def _middle(text: str, begin: int, end: int) -> str:
     return f"{'…' if begin else ''}{text[begin : len(text) - end]}{'…' if end else ''}"
 
 
-def _typed(leaf: Leaf) -> str:
+def _type_text(leaf: Leaf) -> str:
     return f"weak {leaf.type}" if leaf.weak_type else leaf.type
 
 

@@ -47,7 +47,6 @@ class ThreadStages:
     main: bool
     open: list[OpenStage] = field(default_factory=list)
     last: CompilationRow | None = None
-    """The row whose stage ended last."""
 
     def close(self, stage: str, function: str) -> OpenStage | None:
         """Remove and return the innermost open stage of that kind and name, with any stages left open inside it."""
@@ -67,7 +66,6 @@ class Threads:
         self._threads: dict[int, ThreadStages] = {}
 
     def current(self) -> ThreadStages:
-        """Return the stages of the calling thread."""
         ident = threading.get_ident()
         stages = self._threads.get(ident)
         if stages is None or (not stages.open and not stages.main and ident not in _names()):
@@ -117,7 +115,6 @@ class CompilationRow:
     """One compilation while it passes through its stages."""
 
     announced: str
-    """The function's name in JAX's announcement."""
     began: float
     function: str = ""
     """The name that is shown: the announced one, unless that is only a placeholder."""
@@ -196,8 +193,9 @@ class RowWriter:
             return
         if self._written == ROWS_IN_FULL + 1:
             self._flushed_at = time.monotonic()
-            values: dict[str, str | int | float] = {"most": ROWS_IN_FULL}
-            self._emit(WarningRaised(monotonic_seconds=time.monotonic(), code="ledger_folded", values=values))
+            self._emit(
+                WarningRaised(monotonic_seconds=time.monotonic(), code="ledger_folded", values={"most": ROWS_IN_FULL})
+            )
         key = (
             row.function, row.called_from.file, row.called_from.line, row.reason_code, row.thread,
             row.cache,

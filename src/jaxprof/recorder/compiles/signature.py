@@ -29,14 +29,13 @@ from jaxprof.recorder.compiles.arguments import (
     is_narrowed,
     static_text,
 )
-from jaxprof.recorder.compiles.call_site import ObservedCall
-from jaxprof.recorder.compiles.call_source import Made
+from jaxprof.recorder.compiles.call_site import Made, ObservedCall
 from jaxprof.recorder.compiles.functions import (
     Identities,
     code_of,
     is_called_through_its_type,
     primitive_parameters,
-    unwrapped,
+    wrapper_chain,
 )
 from jaxprof.recorder.frame_owner import JAX, file_kind
 from jaxprof.recorder.samples.states import WORTH_COPYING_BYTES
@@ -95,7 +94,6 @@ class Signature:
     made: Made | None = field(default=None, compare=False)
     """How the function was made, if another function makes it."""
     digest: int = field(default=0, compare=False, repr=False)
-    """Hash of the fields above, computed once."""
 
     def __post_init__(self) -> None:
         content = (self.function, self.names, self.leaves, self.keywords, self.structure, self.under)
@@ -141,7 +139,6 @@ class Signature:
 
     @property
     def known(self) -> bool:
-        """Whether anything of the call was seen."""
         return self.function is not None or bool(self.leaves)
 
 
@@ -229,7 +226,38 @@ class SignatureReader:
             concrete = iter(inner)  # the program's own arguments, in place of the tracers
             arguments.leaves = [leaf if leaf.is_static else next(concrete) for leaf in arguments.leaves]
         if call.written is not None and call.written.function is not call.function:
-            arguments = self._as_written(arguments, call.written)
+            # A library's wrapper passes the user's values on in containers of its own, so the arguments get the names
+            # of the user's call. What the wrapper kept from JAX is static; what it added keeps its own name.
+            key = (self._identities.of(call.written.function), tuple(arguments.structures), tuple(call.written.kwargs))
+            layout = self._written.get(key)
+            if layout is None:
+                layout = self._layout(arguments, call.written)
+                # the trees in a static leaf have no hash that distinguishes them
+                if not any(leaf.is_static for leaf in arguments.leaves):
+                    if len(self._written) >= WRITTEN_REMEMBERED:
+                        self._written.clear()
+                    self._written[key] = layout
+            name_at = {at: name for name, at in arguments.donated.items()}
+            arguments = _CallParts(
+                names=layout.names,
+                leaves=[arguments.leaves[entry] if isinstance(entry, int) else entry for entry in layout.leaves],
+                structures=layout.structures,
+                statics=layout.statics,
+                numpy={
+                    to: arguments.numpy[at]
+                    for to, at in enumerate(layout.leaves)
+                    if isinstance(at, int) and at in arguments.numpy
+                },
+                narrowed={
+                    to: arguments.narrowed[at] for to, at in enumerate(layout.leaves) if at in arguments.narrowed
+                },
+                aligned={to for to, at in enumerate(layout.leaves) if at in arguments.aligned},
+                numbers=arguments.numbers,
+                donated={
+                    name_at[at]: to for to, at in enumerate(layout.leaves) if isinstance(at, int) and at in name_at
+                },
+                under=arguments.under,
+            )
         primitive = primitive_parameters(call.function) is not None
         return Signature(
             function="primitive" if primitive else self._identities.of(call.function),
@@ -250,7 +278,6 @@ class SignatureReader:
         )
 
     def _arguments(self, call: ObservedCall, wide: bool, jax: Any) -> _CallParts:
-        """Return the arguments as JAX sees them."""
         arguments = _CallParts()
         donated: set[Any] = set(_integers(call.options.get("donate_argnums")))
         donated |= set(_strings(call.options.get("donate_argnames")))
@@ -282,54 +309,24 @@ class SignatureReader:
                 arguments.leaves.append(self._leaves.dynamic(leaf, wide, jax))
         return arguments
 
-    def _as_written(self, passed: _CallParts, written: ObservedCall) -> _CallParts:
-        """Return the same arguments under the names of the user's call: a library's wrapper passes the values on in its
-        own containers. What it kept from JAX is static; what it added keeps its own name."""
-        key = (self._identities.of(written.function), tuple(passed.structures), tuple(written.kwargs))
-        layout = self._written.get(key)
-        if layout is None:
-            layout = self._layout(passed, written)
-            # the trees in a static leaf have no hash that distinguishes them
-            if not any(leaf.is_static for leaf in passed.leaves):
-                if len(self._written) >= WRITTEN_REMEMBERED:
-                    self._written.clear()
-                self._written[key] = layout
-        by_place = {at: name for name, at in passed.donated.items()}
-        return _CallParts(
-            names=layout.names,
-            leaves=[passed.leaves[entry] if isinstance(entry, int) else entry for entry in layout.leaves],
-            structures=layout.structures,
-            statics=layout.statics,
-            numpy={
-                to: passed.numpy[at]
-                for to, at in enumerate(layout.leaves)
-                if isinstance(at, int) and at in passed.numpy
-            },
-            narrowed={to: passed.narrowed[at] for to, at in enumerate(layout.leaves) if at in passed.narrowed},
-            aligned={to for to, at in enumerate(layout.leaves) if at in passed.aligned},
-            numbers=passed.numbers,
-            donated={by_place[at]: to for to, at in enumerate(layout.leaves) if isinstance(at, int) and at in by_place},
-            under=passed.under,
-        )
-
     def _layout(self, passed: _CallParts, written: ObservedCall) -> _UserLayout:
         """Match the program's leaves with those of the user's call. This depends on both trees, not on the arrays."""
         arguments = [(name, self._trees.read(value)) for name, value, _ in arguments_of(written)]
         # the arrays of the objects that a library's wrapper calls are arguments, too
-        modules = filter(is_called_through_its_type, unwrapped(written.function)[1:])
+        modules = filter(is_called_through_its_type, wrapper_chain(written.function)[1:])
         arguments += [("self", self._trees.read(item)) for item in modules]
-        places = _places(passed, [leaf for _, tree in arguments for leaf in tree.leaves])
+        indices = _indices(passed, [leaf for _, tree in arguments for leaf in tree.leaves])
         layout = _UserLayout(structures=list(passed.structures))
         for argument, tree in arguments:
             layout.structures.append(tree.digest)
             layout.statics.update((argument + path, words) for path, words in tree.statics)
             for path, leaf in zip(tree.paths, tree.leaves, strict=True):
-                positions = places.get(id(leaf))
+                positions = indices.get(id(leaf))
                 if positions:
                     layout.add(argument + path, positions.pop(0))
                 elif not hasattr(leaf, "dtype") and argument != "self":
                     layout.add(argument + path, self._leaves.static(leaf, argument + path))
-        left = {at for positions in places.values() for at in positions}
+        left = {at for positions in indices.values() for at in positions}
         for at, leaf in enumerate(passed.leaves):
             if at in left:
                 layout.add(passed.names[at], at)
@@ -338,27 +335,26 @@ class SignatureReader:
         return layout
 
 
-def _places(inner: _CallParts, written: list[Any]) -> dict[int, list[int]]:
+def _indices(inner: _CallParts, written: list[Any]) -> dict[int, list[int]]:
     """Return the indices of the user's values among the program's leaves, by their addresses. If none is found (`pmap`
     has split them over its devices), they are matched by order, unless the shapes differ."""
     passed = {id(value) for value in written}
-    places: dict[int, list[int]] = {}
+    indices: dict[int, list[int]] = {}
     dynamic = [at for at, leaf in enumerate(inner.leaves) if not leaf.is_static]
     for at in dynamic:
-        places.setdefault(id(inner.objects[at]), []).append(at)
+        indices.setdefault(id(inner.objects[at]), []).append(at)
     arrays = [value for value in written if hasattr(value, "dtype")]
-    if not passed.isdisjoint(places) or len(arrays) > len(dynamic):
-        return places
+    if not passed.isdisjoint(indices) or len(arrays) > len(dynamic):
+        return indices
     ordered: dict[int, list[int]] = {}
     for at, value in zip(dynamic, arrays, strict=False):
         if getattr(value, "shape", None) != getattr(inner.objects[at], "shape", None):
-            return places
+            return indices
         ordered.setdefault(id(value), []).append(at)
     return ordered | {index: [at] for index, at in enumerate(dynamic[len(arrays) :])}
 
 
 def _transformation(tracer: Any) -> str:
-    """Return the transformation that a tracer belongs to, from its type."""
     kind = type(tracer).__name__.lower()
     if "batch" in kind:
         return "vmap"
@@ -389,7 +385,7 @@ def _strings(value: Any) -> tuple[str, ...]:
 def parameter_names(function: Any) -> list[str]:
     """Return the names of the positional parameters that a caller of `function` fills, as far as they are known."""
     skipped, keywords = 0, set()
-    for item in unwrapped(function):
+    for item in wrapper_chain(function):
         if isinstance(item, functools.partial):
             skipped += len(item.args)
             keywords |= set(item.keywords)

@@ -135,7 +135,7 @@ def source_lines(file: str) -> tuple[bytes, ...]:
 
 
 @lru_cache(maxsize=_TREES_KEPT)
-def parsed(file: str) -> ast.Module | None:
+def tree_of(file: str) -> ast.Module | None:
     """Return the syntax tree of a source file; None if there is none, or if it is too large or damaged."""
     source = b"\n".join(source_lines(file))
     if not source or len(source) > _LARGEST_PARSED_BYTES:
@@ -197,7 +197,7 @@ def _belongs_to_library(value: Any) -> bool:
     return root == "numpy" or (root in sys.stdlib_module_names and root not in ("builtins", "functools", "types"))
 
 
-def compiled_by(value: Any) -> str:
+def maker_of(value: Any) -> str:
     """Return who made a jitted function: `user`, or `jax` (jax.numpy's own functions); empty for anything else."""
     jax = sys.modules.get("jax")
     if jax is None or type(value).__module__.partition(".")[0] not in ("jax", "jaxlib"):

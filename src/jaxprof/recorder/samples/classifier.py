@@ -14,7 +14,7 @@ from typing import Any
 
 from jaxprof.recorder.cpython import instructions
 from jaxprof.recorder.frame_owner import JAX, LIBRARY, STDLIB, USER, package_of
-from jaxprof.recorder.samples.call_text import CallSpot, Span, compiled_by, is_a, is_foreign, look_up, spot_of
+from jaxprof.recorder.samples.call_text import CallSpot, Span, is_a, is_foreign, look_up, maker_of, spot_of
 from jaxprof.recorder.samples.flow import feeds, statement_at
 from jaxprof.recorder.samples.loops import loops_at
 from jaxprof.recorder.samples.stack import SampledFrame, Stack
@@ -110,7 +110,6 @@ class Classifier:
         self._work = _WorkPlaces()
 
     def classify(self, stack: Stack) -> Seen:
-        """Return what the thread does at this stack."""
         key = stack.key
         entry = self._seen.get(key)
         if entry is None:
@@ -226,7 +225,7 @@ class Classifier:
         if spot.is_call and names and names[-1].lstrip("_") == spot.method:
             return DISPATCH  # a method of an array, `x.at[i].add(1)`, which compiles what it needs
         value = stack.frames[at].callee
-        maker = compiled_by(value)
+        maker = maker_of(value)
         if maker == "user" or (not maker and not _is_jax_function(value) and self._is_site(stack.frames[at])):
             return COMPILED
         if names or maker == "jax" or _is_jax_function(value):
@@ -310,13 +309,13 @@ class _WorkPlaces:
         outermost = loops[-1]
         self._searched[id(code), outermost.begins] = code
         held = [names.get(name) for name in code.co_names]
-        if not any(is_a(value, ModuleType) or compiled_by(value) == "user" for value in held):
+        if not any(is_a(value, ModuleType) or maker_of(value) == "user" for value in held):
             return
         for instruction in instructions(code):
             at = instruction.offset
             if not (outermost.begins <= at <= outermost.ends and instruction.opname.startswith("CALL")):
                 continue
-            if compiled_by(look_up(spot_of(code, at).callee, code, names)) == "user":
+            if maker_of(look_up(spot_of(code, at).callee, code, names)) == "user":
                 self.add(code, at)
 
     def add(self, code: CodeType, offset: int) -> bool:
@@ -351,7 +350,7 @@ def _is_stepping(code: CodeType, spot: CallSpot) -> bool:
 def _is_jax_function(value: Any) -> bool:
     """Whether this is a plain function of JAX, such as `jnp.max`, which compiles what it needs."""
     module = getattr(value, "__module__", None) if is_a(value, FunctionType, BuiltinFunctionType) else None
-    return isinstance(module, str) and module.partition(".")[0] in ("jax", "jaxlib") and not compiled_by(value)
+    return isinstance(module, str) and module.partition(".")[0] in ("jax", "jaxlib") and not maker_of(value)
 
 
 def _is_builtin(spot: CallSpot) -> bool:

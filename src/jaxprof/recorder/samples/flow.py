@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
 from jaxprof.base.values import frozen
-from jaxprof.recorder.samples.call_text import Span, describe, parsed
+from jaxprof.recorder.samples.call_text import Span, describe, tree_of
 
 _COMPOUND = (ast.For, ast.AsyncFor, ast.While, ast.If, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
 _FETCHES = frozenset({"float", "int", "bool", "item", "tolist", "array", "asarray", "device_get", "print", "format"})
@@ -37,7 +37,7 @@ def feeds(file: str, at: Span, work: Iterable[Span]) -> bool | None:
     """Return whether the value computed at `at` becomes an argument of one of the calls `work`, in the same loop or
     function, and does not need their results. None if there is no source, or if it does not show this.
     """
-    tree = parsed(file)
+    tree = tree_of(file)
     if tree is None:
         return None
     # Up to Python 3.11, the instruction that takes the next item of a `for` loop spans the whole loop.
@@ -47,7 +47,14 @@ def feeds(file: str, at: Span, work: Iterable[Span]) -> bool | None:
     calls = [span for span in work if span != at]
     if any(_inside(at, span) for span in calls):
         return True
-    region = _region(tree, at, calls)
+    # The innermost loop around `at` with a call of `work`; else the innermost function, or the module.
+    body: list[ast.stmt] = tree.body
+    for node in statements_around(tree, lambda part: _inside(at, span_of(part))):
+        if isinstance(node, _SCOPES):
+            body = node.body
+        elif isinstance(node, LOOPS) and any(_inside(span, span_of(node)) for span in calls):
+            body = [node]
+    region = body
     statements = list(_statements(region, tree))
     here = _around(statements, at)
     if here is None:
@@ -62,9 +69,7 @@ def feeds(file: str, at: Span, work: Iterable[Span]) -> bool | None:
         return False
     # `trainer.book()` next to `trainer.step()` changes the trainer, and does not feed the step
     receivers = not isinstance(here.node, ast.Expr)
-    wanted = frozenset[str]().union(
-        *(_taken_by(statement, calls, receivers=receivers) for statement in working.values())
-    )
+    wanted = frozenset[str]().union(*(_takes(statement, calls, receivers=receivers) for statement in working.values()))
     reached = set(here.gives)
     growing = True
     while growing:
@@ -81,7 +86,7 @@ def feeds(file: str, at: Span, work: Iterable[Span]) -> bool | None:
 def statement_at(file: str, line: int) -> tuple[Span | None, str, bool]:
     """Return the innermost statement at a line (for a compound statement, its head), its call, and whether it may
     fetch an array; None, "" and False if there is no source."""
-    around = list(statements_around(parsed(file), lambda part: _has_line(part, line)))
+    around = list(statements_around(tree_of(file), lambda part: _has_line(part, line)))
     if not around:
         return None, "", False
     innermost = around[-1]
@@ -100,7 +105,7 @@ def _may_fetch(call: ast.Call) -> bool:
 def under_a_condition(file: str, loop_line: int, line: int) -> bool:
     """Whether a line of a loop is under an `if`, `match` or `except` in it, so that not every iteration reaches it."""
     inside, conditional = False, False
-    for node, _ in pairwise(statements_around(parsed(file), lambda part: _has_line(part, line))):
+    for node, _ in pairwise(statements_around(tree_of(file), lambda part: _has_line(part, line))):
         if isinstance(node, ast.If | ast.Match):
             conditional = conditional or inside
         if isinstance(node, LOOPS) and node.lineno <= loop_line <= node.body[0].lineno:
@@ -121,17 +126,6 @@ def _has_line(node: ast.AST, line: int) -> bool:
     return first <= line <= last
 
 
-def _region(tree: ast.Module, at: Span, work: list[Span]) -> list[ast.stmt]:
-    """Return the innermost loop around `at` with a call of `work`; else the innermost function, or the module."""
-    body: list[ast.stmt] = tree.body
-    for node in statements_around(tree, lambda part: _inside(at, span_of(part))):
-        if isinstance(node, _SCOPES):
-            body = node.body
-        elif isinstance(node, LOOPS) and any(_inside(span, span_of(node)) for span in work):
-            body = [node]
-    return body
-
-
 def _children(node: ast.AST) -> Iterator[ast.stmt]:
     """Return the statements directly below, including those of `except` and `case`, which are not statements."""
     for child in ast.iter_child_nodes(node):
@@ -149,40 +143,42 @@ def _statements(body: Iterable[ast.stmt], tree: ast.Module) -> Iterator[_Stateme
             yield from _head(node)
             yield from _statements(_children(node), tree)
         else:
-            given = frozenset((*_given(node), *_changed(node, tree)))
+            given = frozenset((*_binds(node), *_changes(node, tree)))
             yield _Statement(span_of(node), node, given, frozenset(_names(node)))
 
 
 def _head(node: ast.AST) -> Iterator[_Statement]:
     if isinstance(node, ast.For | ast.AsyncFor):
-        yield _Statement(span_of(node.iter), node.iter, frozenset(_bound(node.target)), frozenset(_names(node.iter)))
+        yield _Statement(
+            span_of(node.iter), node.iter, frozenset(_target_names(node.target)), frozenset(_names(node.iter))
+        )
     elif isinstance(node, ast.With | ast.AsyncWith):
         for item in node.items:
-            bound = frozenset(_bound(item.optional_vars)) if item.optional_vars is not None else frozenset[str]()
+            bound = frozenset(_target_names(item.optional_vars)) if item.optional_vars is not None else frozenset[str]()
             yield _Statement(span_of(item.context_expr), item.context_expr, bound, frozenset(_names(item.context_expr)))
     elif isinstance(node, ast.While | ast.If):
-        given = frozenset(_given(node.test))
+        given = frozenset(_binds(node.test))
         yield _Statement(span_of(node.test), node.test, given, frozenset(_names(node.test)))
 
 
-def _given(node: ast.AST) -> Iterator[str]:
+def _binds(node: ast.AST) -> Iterator[str]:
     """Return the names that a statement binds: its targets, and `buffer` in `buffer[i] = x`."""
     yield from _targets(node)
     for inner in ast.walk(node):
         if isinstance(inner, ast.NamedExpr):
-            yield from _bound(inner.target)
+            yield from _target_names(inner.target)
 
 
 def _targets(node: ast.AST) -> Iterator[str]:
     """Return the names that a node binds itself, without those within it."""
     if isinstance(node, ast.Assign):
         for target in node.targets:
-            yield from _bound(target)
+            yield from _target_names(target)
     elif isinstance(node, ast.AugAssign | ast.AnnAssign | ast.For | ast.AsyncFor):
-        yield from _bound(node.target)
+        yield from _target_names(node.target)
 
 
-def _changed(node: ast.AST, tree: ast.Module) -> Iterator[str]:
+def _changes(node: ast.AST, tree: ast.Module) -> Iterator[str]:
     """Return the names that a call of a method changes, if it is a statement of its own: `rows` in `rows.append(x)`.
 
     An attribute of the object may be changed, too: one that the method sets, if this file has a method of that name,
@@ -194,7 +190,7 @@ def _changed(node: ast.AST, tree: ast.Module) -> Iterator[str]:
     owner = call.func.value
     is_own = isinstance(owner, ast.Name) and owner.id in ("self", "cls")
     if not is_own:
-        yield from _dotted(owner)
+        yield from _dotted_name(owner)
     if isinstance(owner, ast.Name):
         attributes = _attributes_set(tree, call.func.attr)
         if attributes is not None:
@@ -223,7 +219,7 @@ def _attributes_set(tree: ast.Module, method: str) -> frozenset[str] | None:
                 given = list(_targets(inner))
                 if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
                     owner = inner.func.value
-                    given += _dotted(owner)  # `self.rows.append(x)`
+                    given += _dotted_name(owner)  # `self.rows.append(x)`
                     if isinstance(owner, ast.Name) and owner.id == itself:
                         waiting.append(inner.func.attr)
                 attributes.update(one[len(itself) + 1 :] for one in given if one.startswith(f"{itself}."))
@@ -245,19 +241,19 @@ def _methods(tree: ast.Module) -> dict[str, list[ast.FunctionDef | ast.AsyncFunc
     return methods
 
 
-def _bound(target: ast.expr) -> Iterator[str]:
+def _target_names(target: ast.expr) -> Iterator[str]:
     if isinstance(target, ast.Tuple | ast.List):
         for element in target.elts:
-            yield from _bound(element)
+            yield from _target_names(element)
     elif isinstance(target, ast.Starred | ast.Subscript):
-        yield from _bound(target.value)
+        yield from _target_names(target.value)
     elif isinstance(target, ast.Name):
         yield from (target.id, f"{target.id}.*")
     else:
-        yield from _dotted(target)
+        yield from _dotted_name(target)
 
 
-def _dotted(node: ast.expr) -> Iterator[str]:
+def _dotted_name(node: ast.expr) -> Iterator[str]:
     """Return a name, or `self.rows` for an attribute of a name; nothing for anything deeper."""
     if isinstance(node, ast.Name):
         yield node.id
@@ -270,7 +266,7 @@ def _names(node: ast.AST) -> Iterator[str]:
     owners: set[int] = set()
     for inner in ast.walk(node):  # an attribute comes before its name
         if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
-            yield from _dotted(inner.func.value)
+            yield from _dotted_name(inner.func.value)
         elif isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Name):
             owners.add(id(inner.value))
             if isinstance(inner.ctx, ast.Load):
@@ -284,7 +280,7 @@ def _arguments(call: ast.Call) -> Iterator[str]:
         yield from _names(argument)
 
 
-def _taken_by(statement: _Statement, work: list[Span], *, receivers: bool) -> frozenset[str]:
+def _takes(statement: _Statement, work: list[Span], *, receivers: bool) -> frozenset[str]:
     """Return the names in the arguments of a statement's calls of `work`; with `receivers`, also their objects."""
     taken: set[str] = set()
     called = False
@@ -293,7 +289,7 @@ def _taken_by(statement: _Statement, work: list[Span], *, receivers: bool) -> fr
             taken.update(_arguments(inner))
             called = True
             if isinstance(inner.func, ast.Attribute) and receivers:
-                taken.update(_dotted(inner.func.value))
+                taken.update(_dotted_name(inner.func.value))
     return frozenset(taken) if taken or (called and not receivers) else statement.takes
 
 

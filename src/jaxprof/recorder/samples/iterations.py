@@ -43,7 +43,6 @@ FEWEST_LOOKS = 4
 """A loop that begins again after this many looks at its counter, or fewer, may run from begin to end between two looks,
 so that how often it ran is unknown."""
 _ENTRIES_AT_MOST = 2000
-"""Limit for the entries of one event."""
 _SERIES_AT_MOST = 100
 """Limit for the series of one window, after which times are dropped: an inner loop may begin very often."""
 
@@ -84,7 +83,7 @@ def counters_of(loop: Loop) -> tuple[LoopCounter, ...]:
         at, operation = instruction.offset, instruction.opname
         if at < loop.begins or at > loop.ends or any(other.begins <= at <= other.ends for other in inner):
             continue
-        if operation.startswith("STORE_") and (names := _stored(operation, instruction.argval)):
+        if operation.startswith("STORE_") and (names := _stores(operation, instruction.argval)):
             for name in names:
                 is_global = operation == "STORE_GLOBAL"
                 found.setdefault(name, LoopCounter(name, at, head, is_global))
@@ -97,7 +96,7 @@ def counters_of(loop: Loop) -> tuple[LoopCounter, ...]:
     return tuple(chosen[:_MOST_COUNTERS])
 
 
-def _stored(operation: str, argument: object) -> tuple[str, ...]:
+def _stores(operation: str, argument: object) -> tuple[str, ...]:
     if operation in ("STORE_NAME", "STORE_GLOBAL", "STORE_DEREF") or operation.startswith("STORE_FAST"):
         names = argument if isinstance(argument, tuple) else (argument,)
         if operation == "STORE_FAST_LOAD_FAST":
@@ -151,7 +150,6 @@ class _Series:
             self.close()
 
     def close(self) -> None:
-        """Make an entry of the merged iterations."""
         if self._iterations:
             self.seconds.append(self.waiting)
             self.counts.append(self._iterations)
@@ -219,7 +217,7 @@ class SeriesLog:
                 events.append(
                     StepsTaken(
                         monotonic_seconds=now,
-                        where=self._loop.place,
+                        where=self._loop.location,
                         found_by=self._found_by,
                         first=first,
                         numbered_by=series.name,
@@ -291,9 +289,15 @@ class MomentLog:
         self._read |= read
         newest = max(moments, default=LEFT)
         reads, start = deque(sorted(self._read)), 0
-        for end in (*_left_at(moments), len(moments)):
+        for end in (*_exits(moments), len(moments)):
             if start < end:
-                for first, last in self._pieces(moments, start, end, reads):
+                # In ranges that begin where counters were read.
+                bounds = [start]
+                while reads and reads[0] <= moments[end - 1]:
+                    mark = bisect_left(moments, reads.popleft(), start, end)
+                    if mark > bounds[-1]:
+                        bounds.append(mark)
+                for first, last in pairwise([*bounds, end]):
                     values = self._read.pop(moments[first], None)
                     if values is not None:
                         self._check(self._ordinal, values)
@@ -303,16 +307,6 @@ class MomentLog:
                 self._last = None
             start = end + 1
         self._read = {at: values for at, values in self._read.items() if at > newest}  # their moments were dropped
-
-    @staticmethod
-    def _pieces(moments: Sequence[float], start: int, end: int, reads: deque[float]) -> Iterator[tuple[int, int]]:
-        """Return ranges that begin where counters were read; drops the moments up to the last of these from `reads`."""
-        bounds = [start]
-        while reads and reads[0] <= moments[end - 1]:
-            mark = bisect_left(moments, reads.popleft(), start, end)
-            if mark > bounds[-1]:
-                bounds.append(mark)
-        return pairwise([*bounds, end])
 
     def _follow(self, moments: Sequence[float], start: int, end: int) -> None:
         """Add the iterations that end at these moments and follow the one before, as many at once as make an entry."""
@@ -357,7 +351,7 @@ class MomentLog:
         return self._series.events(now, age_seconds, final=final)
 
 
-def _left_at(moments: Sequence[float]) -> Iterator[int]:
+def _exits(moments: Sequence[float]) -> Iterator[int]:
     at = -1
     with suppress(ValueError):
         while True:

@@ -35,7 +35,7 @@ class Loop:
         return id(self.code), self.begins
 
     @property
-    def place(self) -> SourceLocation:
+    def location(self) -> SourceLocation:
         return SourceLocation(self.code.co_filename, self.line, self.code.co_name)
 
 
@@ -66,7 +66,7 @@ def _loops_of(_identity: int, code: CodeType) -> tuple[Loop, ...]:
             target = instruction.argval
             # `await` and `yield from` jump back to their SEND, which is no loop in the user's source
             loops_back = target < instruction.offset and not instruction.opname.endswith("NO_INTERRUPT")
-            if loops_back and not handlers.left_by(target):
+            if loops_back and not handlers.leaves_handler(target):
                 ends[target] = max(ends.get(target, 0), instruction.offset)
     # From the target of jumps to the last of these jumps: two such ranges that overlap, without one of them being
     # inside the other, are of the same loop, which has several targets.
@@ -96,7 +96,6 @@ class _Handlers:
         self._begins: list[int] = []
         """Offsets of the handlers that the last instruction is in, outermost first."""
         self._last: tuple[str, ...] = ("", "", "")
-        """The last three operations."""
 
     def take(self, instruction: Instruction) -> None:
         self._last = (*self._last[1:], instruction.opname)
@@ -105,12 +104,11 @@ class _Handlers:
         elif self._begins and self._last == ("COPY", "POP_EXCEPT", "RERAISE"):  # the last three of each handler
             self._begins.pop()
 
-    def left_by(self, target: int) -> bool:
+    def leaves_handler(self, target: int) -> bool:
         """Return whether a jump from the last instruction to `target` leaves a handler."""
         inside = self._last[-2] == "CLEANUP_THROW" or (bool(self._begins) and target < self._begins[-1])
         return inside and HANDLERS_LAST
 
 
 def loops_at(code: CodeType, offset: int) -> tuple[Loop, ...]:
-    """Return the loops around an instruction, innermost first."""
     return tuple(loop for loop in loops_of(code) if loop.begins <= offset <= loop.ends)

@@ -27,7 +27,7 @@ from typing import Any
 from jaxprof.base.values import dataclass, field
 from jaxprof.recorder.cpython import monitoring
 from jaxprof.recorder.guest import ReplacedName, raised_by_program
-from jaxprof.recorder.samples.call_text import compiled_by
+from jaxprof.recorder.samples.call_text import maker_of
 from jaxprof.recorder.samples.iterations import LEFT as LOOP_LEFT
 from jaxprof.recorder.samples.iterations import LoopCounter, Values, read_counter
 from jaxprof.recorder.samples.loops import Loop, loops_of
@@ -252,7 +252,7 @@ class MonitoredLines:
 
     def _calling(self, code: CodeType, offset: int, callee: object, _first: object) -> object:
         try:
-            if compiled_by(callee) == "user":
+            if maker_of(callee) == "user":
                 self.compiled.append((code, offset))
         except Exception as error:  # it would be one of the program's
             if raised_by_program(error):

@@ -88,7 +88,6 @@ class SampleWindow:
     held: _Weights = field(default_factory=lambda: defaultdict(float))
     """Weights of those running samples that had to wait for the interpreter's lock."""
     paths: dict[_What, _Path] = field(default_factory=dict)
-    """The user's frames in the samples."""
     largest: dict[UserLine, int] = field(default_factory=dict)
     """Bytes of the largest array that was read at a line."""
     stages: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
@@ -225,7 +224,13 @@ class SampleWindow:
             ran = min(rest, self.busy + (self.delay if on else 0.0))
             if not on and ran < _WORTH_A_STATE * rest:
                 ran = 0.0
-            lost = max(self._lock_wait(rest - ran, rest), min(own, rest - ran))
+            if self.samples and any(self.held.values()):
+                # It waited for the interpreter's lock, which another thread held: it was blocked by its clock, although
+                # fewer samples than that found the lock free. The error of so few samples is no such wait.
+                share = off / (on + off)
+                most = share + _STANDARD_ERRORS * math.sqrt(max(share * (1 - share), 0.05) / self.samples)
+                lost = max(0.0, rest - ran - rest * most)
+            lost = max(lost, min(own, rest - ran))
             over = max(0.0, blocked - (rest - ran))
             if on:  # it was seen running for `running`; the rest of what the clock says is in `over`, too
                 preempted = max(0.0, over - max(0.0, self.busy - running))
@@ -237,8 +242,16 @@ class SampleWindow:
         waited = self.held or self.blocked
         for key, weight in waited.items():
             shared[self._as_kind(key, CONTENDED)] += lost * weight / sum(waited.values())
-        for key, (took, ran) in self._preempted(blocked, over).items():
-            shared[key] += took
+        # Blocked samples stand for the blocked time, and for `over` seconds in which the thread ran, or was kept from
+        # running. The calls that may run get these first: that others ran unseen is less likely.
+        weights = {key: (blocked + over) * weight / off for key, weight in self.blocked.items()}
+        may_run = sum(seconds for key, seconds in weights.items() if key[1] in _MAY_RUN)
+        first = min(over, may_run)
+        others = sum(weights.values()) - may_run
+        for key, seconds in weights.items():
+            whole, part = (may_run, first) if key[1] in _MAY_RUN else (others, over - first)
+            ran = seconds * part / whole if whole else 0.0
+            shared[key] += seconds - ran
             if ran:
                 # After the device had blocked the thread, it may also have waited only for a processor.
                 after_device = key[1] in (COMPILED, SYNC, READ)
@@ -247,21 +260,6 @@ class SampleWindow:
                 as_seen = self._as_kind(key, in_wait) if on and key[1] == SYNC else self._if_running(key)
                 shared[as_seen] += ran * (1 - preempted / over)
         return {key: seconds for key, seconds in shared.items() if seconds > 0}
-
-    def _preempted(self, blocked: float, over: float) -> dict[_Key, tuple[float, float]]:
-        """Split each blocked sample's seconds into those in which it was blocked and those in which it ran, or was kept
-        from running. The latter are `over` seconds in all, given first to calls that may run."""
-        off = sum(self.blocked.values())
-        weights = {key: (blocked + over) * weight / off for key, weight in self.blocked.items()}
-        may_run = sum(seconds for key, seconds in weights.items() if key[1] in _MAY_RUN)
-        first = min(over, may_run)
-        others = sum(weights.values()) - may_run
-        shared = {}
-        for key, seconds in weights.items():
-            whole, part = (may_run, first) if key[1] in _MAY_RUN else (others, over - first)
-            ran = seconds * part / whole if whole else 0.0
-            shared[key] = (seconds - ran, ran)
-        return shared
 
     def _if_running(self, key: _Key) -> _Key:
         """Return what a blocked sample saw, assuming that the thread ran there."""
@@ -275,16 +273,6 @@ class SampleWindow:
         """Return the same place with another kind, for a thread that runs."""
         self.paths.setdefault((kind, *key[2:]), self.paths.get(key[1:], ()))
         return (STATES[kind][0], kind, *key[2:])
-
-    def _lock_wait(self, blocked: float, rest: float) -> float:
-        """Return the seconds in which the thread waited for the interpreter's lock, which another thread held: it was
-        blocked by its clock, although fewer samples than that found the lock free."""
-        on, off, held = (sum(weights.values()) for weights in (self.running, self.blocked, self.held))
-        if not held or not self.samples:
-            return 0.0
-        share = off / (on + off)
-        most = share + _STANDARD_ERRORS * math.sqrt(max(share * (1 - share), 0.05) / self.samples)
-        return max(0.0, blocked - rest * most)
 
     def _device_wait(self, rest: float) -> float | None:
         """Return how long the device blocked the thread, out of the time outside the stages.
@@ -327,6 +315,8 @@ class SampleWindow:
             for site in key[3]:
                 if site.loop == timed.loop:
                     compiling[site.at.line] += weight
+        # A timed line includes the compilations under it, which have their own exact times: they are subtracted, as far
+        # as the spells cover the window.
         seen = [key for keys in (*inside.values(), *waiting.values()) for key in keys]
         everything = sum(compiling.values()) + sum(lines[key] for key in seen)
         covered = min(1.0, sum(timed.seconds.values()) / everything) if everything else 0.0
@@ -341,7 +331,7 @@ class SampleWindow:
             each_hit = timed.seconds[line] / timed.hits[line] if timed.hits.get(line) else None
             wanted = (sampled + waited) * seconds / whole
             at_line = self._leaves((timed.loop.code, line), wanted, each_hit, timed, [*inside[line], *waiting[line]])
-            for key in waiting[line]:
+            for key in waiting[line]:  # a wait for a processor is part of the line's measured time, and stays one
                 leaf = self._leaf(key, timed, line)
                 at_line[leaf] = max(0.0, at_line.get(leaf, 0.0) - lines[key])
             leaves[line] = at_line
@@ -480,7 +470,6 @@ class SampleWindow:
 
 
 def _with_line(sites: tuple[Site, ...], line: int, call: str) -> tuple[Site, ...]:
-    """Return the loops around another line of the innermost one."""
     first, *others = sites
     return (replace(first, at=replace(first.at, line=line, call=call)), *others)
 

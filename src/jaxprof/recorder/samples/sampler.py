@@ -31,8 +31,16 @@ from jaxprof.recorder.frame_owner import USER, file_kind
 from jaxprof.recorder.guest import CollectorElsewhere, start_thread
 from jaxprof.recorder.samples.call_text import is_a, names_in, source_lines
 from jaxprof.recorder.samples.classifier import Classifier
-from jaxprof.recorder.samples.cpu_clock import CpuClock, RunningTest, Wait, judge_wait, own_switches, run_delay_seconds
-from jaxprof.recorder.samples.pauses import PAUSED, PauseTest
+from jaxprof.recorder.samples.cpu_clock import (
+    PAUSED,
+    CpuClock,
+    PauseTest,
+    RunningTest,
+    Wait,
+    judge_wait,
+    own_switches,
+    run_delay_seconds,
+)
 from jaxprof.recorder.samples.sample_window import SampleWindow
 from jaxprof.recorder.samples.stack import Stack, read_stack, read_thread
 from jaxprof.recorder.samples.states import COMPILED, Seen
@@ -196,68 +204,62 @@ class StackSampler:
 
     def _run(self) -> None:
         try:
-            self._sample_until_stopped()
+            self._own_began = time.thread_time()
+            pause_test = PauseTest(_thread.get_native_id(), self._task)
+            turns = self.turns()
+            counted_at, counted = time.monotonic(), own_switches()
+            now = self._last_at
+            if now > self._began:
+                self._send_window(now, least="import")
+            next_tick = next_mark = now
+            turn = 0.0
+            stopped = False
+            collector = CollectorElsewhere()
+            try:
+                while not stopped:
+                    turn = (turn + _GOLDEN) % 1.0  # so that samples do not fall into step with the program's own loop
+                    sleep = max(self._interval, STAGE_INTERVAL if self._in_stage else 0.0) * (0.5 + turn)
+                    asleep = time.monotonic()
+                    self._awake += asleep - now
+                    due = asleep + sleep
+                    before = own_switches()
+                    pause_test.sleeping(sleep)
+                    stopped = collector.asleep(partial(self._stop.acquire, True, sleep))
+                    now, after = time.monotonic(), own_switches()
+                    switches = None if before is None or after is None else after - before
+                    since = None if counted is None or after is None else after - counted
+                    paused, found_by = pause_test.seconds(now - counted_at - sleep, since)
+                    turns, before_that = self.turns(), turns
+                    if turns != before_that:
+                        paused = 0.0
+                    counted_at, counted = now, after
+                    if paused:
+                        # That time belongs to no line.
+                        began = now - paused
+                        if found_by == PAUSED:
+                            self._window.paused += paused
+                        else:
+                            self._window.given_away += paused
+                        self._steps.paused(began, paused)
+                        self._emit(ProgramStopped(began_seconds=began, seconds=paused, found_by=found_by))
+                    self._sample(now, judge_wait(now - due - paused, switches), stopped=stopped, paused=paused)
+                    if stopped or now - self._window.began >= max(WINDOW_SECONDS, GROWTH * (now - self._began)):
+                        self._send_window(now, final=stopped)
+                        pause_test.mark_host()
+                    if now >= next_tick or stopped:
+                        next_tick = now + (CLOSE_TICK_SECONDS if self._close_left > 0 else TICK_SECONDS)
+                        self._set_pace(time.thread_time())
+                        self._tick(now)
+                    if now >= next_mark:
+                        next_mark = now + TICK_SECONDS
+                        pause_test.mark()
+            finally:
+                self._steps.close()
+                collector.close()
         except Exception as error:  # noqa: BLE001 - a traceback would go to the program's stderr
             self._emit(WarningRaised(code="sampler_failed", values={"error": f"{type(error).__name__}: {error}"}))
         finally:
             self._over.release()
-
-    def _sample_until_stopped(self) -> None:
-        """Sleep, sample, and now and then send the window and call the ticks, until `stop`."""
-        self._own_began = time.thread_time()
-        pause_test = PauseTest(_thread.get_native_id(), self._task)
-        turns = self.turns()
-        counted_at, counted = time.monotonic(), own_switches()
-        now = self._last_at
-        if now > self._began:
-            self._send_window(now, least="import")
-        next_tick = next_mark = now
-        turn = 0.0
-        stopped = False
-        collector = CollectorElsewhere()
-        try:
-            while not stopped:
-                turn = (turn + _GOLDEN) % 1.0  # so that samples do not fall into step with the program's own loop
-                sleep = max(self._interval, STAGE_INTERVAL if self._in_stage else 0.0) * (0.5 + turn)
-                asleep = time.monotonic()
-                self._awake += asleep - now
-                due = asleep + sleep
-                before = own_switches()
-                pause_test.sleeping(sleep)
-                stopped = collector.asleep(partial(self._stop.acquire, True, sleep))
-                now, after = time.monotonic(), own_switches()
-                switches = None if before is None or after is None else after - before
-                since = None if counted is None or after is None else after - counted
-                paused, found_by = pause_test.seconds(now - counted_at - sleep, since)
-                turns, before_that = self.turns(), turns
-                if turns != before_that:
-                    paused = 0.0
-                counted_at, counted = now, after
-                if paused:
-                    self._did_not_run(now - paused, paused, found_by)
-                self._sample(now, judge_wait(now - due - paused, switches), stopped=stopped, paused=paused)
-                if stopped or now - self._window.began >= max(WINDOW_SECONDS, GROWTH * (now - self._began)):
-                    self._send_window(now, final=stopped)
-                    pause_test.mark_host()
-                if now >= next_tick or stopped:
-                    next_tick = now + (CLOSE_TICK_SECONDS if self._close_left > 0 else TICK_SECONDS)
-                    self._set_pace(time.thread_time())
-                    self._tick(now)
-                if now >= next_mark:
-                    next_mark = now + TICK_SECONDS
-                    pause_test.mark()
-        finally:
-            self._steps.close()
-            collector.close()
-
-    def _did_not_run(self, began: float, seconds: float, found_by: str) -> None:
-        """Note that the process was paused, or that others had its processor: that time belongs to no line."""
-        if found_by == PAUSED:
-            self._window.paused += seconds
-        else:
-            self._window.given_away += seconds
-        self._steps.paused(began, seconds)
-        self._emit(ProgramStopped(began_seconds=began, seconds=seconds, found_by=found_by))
 
     def _sample(self, now: float, wait: Wait, *, stopped: bool, paused: float = 0.0) -> None:
         """Sample the stack once, for the time since the last sample, during which the process was paused for `paused`

@@ -30,7 +30,6 @@ class SampledFrame:
 
     @property
     def spot(self) -> CallSpot:
-        """The frame's instruction in the source."""
         return spot_of(self.code, self.offset)
 
     @property
@@ -110,21 +109,16 @@ def read_stack(frame: FrameType | None) -> Stack:
             kind = frame_kind(frame)
             called_by_user = called_by_user and kind != USER
             if kind == JAX and called_by_user:
-                _read_operand(stack, frame)
+                name = frame.f_code.co_name
+                if name in _ARRAY_FRAMES and stack.ready is None:
+                    _read_array(stack, frame)
+                if "device_put" in name and stack.put_bytes is None:
+                    stack.put_bytes = _put_bytes(frame)
+                if name == "device_get":
+                    stack.fetched_bytes = _tree_bytes(frame)
             stack.read.append((code, frame.f_lasti, kind, frame.f_globals))
         frame = frame.f_back
     return stack
-
-
-def _read_operand(stack: Stack, frame: FrameType) -> None:
-    """Note what a frame of JAX's shows of the array that is being read or copied."""
-    name = frame.f_code.co_name
-    if name in _ARRAY_FRAMES and stack.ready is None:
-        _read_array(stack, frame)
-    if "device_put" in name and stack.put_bytes is None:
-        stack.put_bytes = _put_bytes(frame)
-    if name == "device_get":
-        stack.fetched_bytes = _tree_bytes(frame)
 
 
 def _read_array(stack: Stack, frame: FrameType) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from types import CodeType, FrameType
 
 from jaxprof.events import StepsCounted, StepsTaken, TimedLine
-from jaxprof.events.hot_loop import hot_loop
+from jaxprof.events.programs import hot_loop
 from jaxprof.recorder.cpython import HAS_MONITORING, IS_KNOWN, READS_ANYWHERE
 from jaxprof.recorder.samples.iterations import (
     PROOFS,
@@ -252,7 +252,7 @@ class StepCounter:
         lines = sorted(took.items(), key=lambda item: -item[1])[:_LINES_AT_MOST]
         return StepsCounted(
             monotonic_seconds=now,
-            where=loop.place,
+            where=loop.location,
             count=len(times.intervals),
             seconds=sum(times.intervals),
             intervals_seconds=times.intervals[::every],

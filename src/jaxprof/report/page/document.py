@@ -15,16 +15,14 @@ from importlib.resources import files
 from pathlib import PurePath
 from typing import Any
 
-from jaxprof.events.finding import Finding
 from jaxprof.findings.derive import explanation
 from jaxprof.report.envelope import encoded
-from jaxprof.report.explain import answers, cost_text, place_text
+from jaxprof.report.explain import answers, cost_text, location_or_kernel
 from jaxprof.report.page.elements import Section, command, facts, folded, heading, paragraph, section, text
 from jaxprof.report.page.sections import capture_sections, programs_section, runs_section
 from jaxprof.session import Session
 
 _TEXTS = ("hlo", "stablehlo", "jaxpr")
-"""Names of the texts of a run that are folded at the end of the page."""
 _TEXTS_KEPT = 12
 
 
@@ -45,7 +43,6 @@ def sections(session: Session, name: str) -> Iterator[Section]:
 
 
 def _answer(session: Session, name: str) -> Section:
-    """Return the section with the answer of `jaxprof explain`. `name`: what commands call the session."""
     explained = explanation(session, name)
     content = [paragraph(line, "lead") for line in answers(explained)]
     if explained.leading is not None:
@@ -53,7 +50,17 @@ def _answer(session: Session, name: str) -> Section:
             paragraph(explained.leading.reason),
             *command(explained.leading.command, from_file=explained.leading.from_file),
         ]
-    content += [html for finding in explained.findings for html in _finding(finding)]
+    for finding in explained.findings:
+        source = " ".join(part for part in (location_or_kernel(finding), finding.code_line) if part)
+        content += [
+            '<div class="finding">',
+            heading(f"{finding.code}: {cost_text(finding)}", 4),
+            paragraph(source, "place") if source else "",
+            paragraph(finding.message),
+            paragraph(f"→ {finding.fix}"),
+            *command(finding.verify, from_file=finding.from_file),
+            "</div>",
+        ]
     if explained.left_out:
         content.append(paragraph(f"and {explained.left_out} more findings of less cost", "note"))
     if session.runs and not explained.findings and explained.leading is None:
@@ -66,17 +73,6 @@ def _answer(session: Session, name: str) -> Section:
     if explained.from_file:
         content.append(paragraph("This page was made from a file that this machine did not record itself.", "note"))
     return Section("answer", "What to do first", content)
-
-
-def _finding(finding: Finding) -> Iterator[str]:
-    place = " ".join(part for part in (place_text(finding), finding.code_line) if part)
-    yield '<div class="finding">'
-    yield heading(f"{finding.code}: {cost_text(finding)}", 4)
-    yield paragraph(place, "place") if place else ""
-    yield paragraph(finding.message)
-    yield paragraph(f"→ {finding.fix}")
-    yield from command(finding.verify, from_file=finding.from_file)
-    yield "</div>"
 
 
 def _environment(session: Session) -> Iterator[str]:
@@ -119,6 +115,13 @@ def to_page(session: Session, name: str) -> str:
     )
     title = " ".join(dict.fromkeys(run.plan.workload for run in session.runs.values()))
     heading = f"{title[:80] or 'jaxprof'} · {session.header.session[:8]}"
+    header, reported = session.header, session.environment
+    details = [header.created, header.host, session.state_words]
+    details += [f"jax {reported.jax}"] if reported is not None and reported.jax else []
+    links = "".join(f'<a href="#{each.anchor}">{text(each.title)}</a>' for each in shown)
+    subtitle = text(" · ".join(filter(None, details)))
+    program, *words = header.command or ["jaxprof"]
+    command = text(" ".join([PurePath(program).name, *words]))
     return "".join(
         (
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
@@ -127,7 +130,8 @@ def to_page(session: Session, name: str) -> str:
             '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">\n',
             f'<link rel="icon" href="data:,">\n<title>{text(heading)}</title>\n<style>{style}</style>\n</head>\n',
             "<body>\n",
-            _head(session, shown),
+            f"<header><h1>{command}</h1><p>session {text(header.session)} · {subtitle}</p></header>\n"
+            f'<nav aria-label="Sections">{links}</nav>\n',
             '<noscript><p class="note">The tables have every figure; the charts need JavaScript.</p></noscript>\n',
             "<main>\n",
             *(each.html(charts) for each in shown),
@@ -141,20 +145,6 @@ def embedded_json(data: Any) -> str:
     """Return `data` as JSON that an HTML parser leaves alone inside a script element: `<`, `>` and `&` are escaped, and
     so is every character that a terminal or JavaScript (U+2028) would act on. NaN and infinity are null."""
     return encoded(data).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _head(session: Session, shown: list[Section]) -> str:
-    header, reported = session.header, session.environment
-    details = [header.created, header.host, session.state_words]
-    details += [f"jax {reported.jax}"] if reported is not None and reported.jax else []
-    links = "".join(f'<a href="#{each.anchor}">{text(each.title)}</a>' for each in shown)
-    subtitle = text(" · ".join(filter(None, details)))
-    program, *words = header.command or ["jaxprof"]
-    command = text(" ".join([PurePath(program).name, *words]))
-    return (
-        f"<header><h1>{command}</h1><p>session {text(header.session)} · {subtitle}</p></header>\n"
-        f'<nav aria-label="Sections">{links}</nav>\n'
-    )
 
 
 @cache

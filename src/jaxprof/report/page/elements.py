@@ -17,7 +17,6 @@ ROWS_KEPT = 1_000
 TEXT_KEPT = 1_000
 """Most characters of a cell or a line."""
 FOLDED_KEPT = 256 << 10
-"""Most characters of a folded text."""
 
 
 @frozen
@@ -46,9 +45,9 @@ class Section:
         elements = []
         for element in self.content:
             if isinstance(element, Drawing):
-                place = f'<div class="chart" role="img" aria-label="{escape(safe(element.caption))}"></div>'
+                drawing = f'<div class="chart" role="img" aria-label="{escape(safe(element.caption))}"></div>'
                 caption = f"<figcaption>{text(element.caption)}</figcaption>"
-                elements.append(f'<figure data-chart="{len(charts)}">{caption}{place}</figure>')
+                elements.append(f'<figure data-chart="{len(charts)}">{caption}{drawing}</figure>')
                 charts.append({"kind": element.kind, "caption": element.caption, **element.data})
             else:
                 elements.append(element)
@@ -57,7 +56,6 @@ class Section:
 
 
 def section(anchor: str, title: str, content: Sequence[Element]) -> Iterator[Section]:
-    """Yield the section; nothing without content."""
     if content:
         yield Section(anchor, title, content)
 
@@ -85,7 +83,6 @@ def command(line: str, *, from_file: bool) -> Iterator[str]:
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Yield a list of names with their values; nothing without any."""
     shown = "".join(f"<dt>{text(name)}</dt><dd>{text(value)}</dd>" for name, value in pairs)
     if shown:
         yield f"<dl>{shown}</dl>"
@@ -111,8 +108,7 @@ def folded(summary: str, body: str) -> str:
 
 
 def table(shown: Table[Any]) -> Iterator[str]:
-    """Yield the table with its notes, without empty columns; nothing without rows. The cell of a number shows it as a
-    quantity, and has the number itself in `data-v` for sorting."""
+    """Yield the table with its notes, without empty columns; `data-v` of a number's cell has it for sorting."""
     columns = shown.for_people()
     if (under := shown.under) is not None:
         columns.append(column("why", lambda row: "; ".join(words.text for words in under(row) if words.text)))

@@ -1,60 +1,239 @@
 """Sections of the page: the reports of measured runs, recorded programs and captures, with the tables that text cuts
-whole, and their charts."""
+whole, and the data of their charts, in the form that the scripts in `html_assets` draw. Nothing is rounded in that
+data; times are in seconds, sizes in bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import nlargest
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxprof.analysis.kernels.measured import kernels_of, measured
-from jaxprof.analysis.kernels.memory import memory_of_run
-from jaxprof.analysis.programs.derive import program_result
-from jaxprof.analysis.runs.sweeps import SweepGroup, sweep_groups
-from jaxprof.analysis.timeline.flame import kernel_flame, program_flame
+from jaxprof.analysis.kernels.memory import SCHEDULE, MemoryPicture, memory_of_run
+from jaxprof.analysis.runs.run_result import ONCE_PHASES, RunResult
+from jaxprof.analysis.runs.speedup import steady_samples
+from jaxprof.analysis.runs.sweeps import sweep_groups
+from jaxprof.analysis.timeline.flame import PICOSECONDS, FlameGraph, kernel_flame, program_flame
 from jaxprof.analysis.timeline.profile import programs_of
-from jaxprof.base.units import integer
-from jaxprof.facts.captures import pass_rows
-from jaxprof.report.page import charts as draw
-from jaxprof.report.page.elements import ROWS_KEPT, Element, Section, heading, html, section, table
+from jaxprof.base.grouping import thinned
+from jaxprof.base.units import bytes_, counted, integer, seconds
+from jaxprof.events import StepTimes
+from jaxprof.facts.captures import PassRow, pass_rows
+from jaxprof.facts.runs import RunRow
+from jaxprof.findings.program_result import program_result
+from jaxprof.report.page.elements import ROWS_KEPT, Drawing, Element, Section, heading, html, section, table
 from jaxprof.report.program import TIME_LINE, ledger, program_report, time_line_rows
+from jaxprof.report.program_words import words
 from jaxprof.report.renderers import Table
-from jaxprof.report.runs import RunGroup, group_report, groups, rows_of_group, sweep_report
+from jaxprof.report.runs import group_report, groups, rows_of_group, sweep_report
 from jaxprof.report.session_text import REPORTS, passes_table
 from jaxprof.session import Run, Session
+from jaxprof.stats.summary import histogram, modes_text
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.kernels.ranking import Ranking
+    from jaxprof.hlo.kernels.cost.peaks import DevicePeaks
+
+_BINS = 40
+_FEWEST_SAMPLES = 8
+"""Fewest samples whose distribution is drawn; fewer have no shape."""
+_POINTS_DRAWN = 400
+_FRAMES_DRAWN = 4_000
+_FEWEST_FRAMES = 4
+"""Fewest frames of a flame graph that is drawn: the root, a scope and two kernels."""
+_STEPS_DRAWN = 24
+_LIVE_DRAWN = 2_000
+_PHASES = (*ONCE_PHASES, "transfer_in", "first_run", "run", "transfer_out")
+_PARTS = ("kernels", "transfers", "collectives_exposed", "launch_gaps", "idle")
+
+
+def bars(caption: str, rows: Iterable[tuple[str, Iterable[tuple[str, float | None]]]]) -> Iterator[Drawing]:
+    """Draw bars on one scale, each with its label, of the named parts that took time; nothing without any."""
+    drawn = [
+        {
+            "label": label,
+            "parts": [
+                {"state": name, "label": words(name), "seconds": took}
+                for name, took in parts
+                if took is not None and took > 0
+            ],
+        }
+        for label, parts in rows
+    ]
+    if drawn := [bar for bar in drawn if bar["parts"]]:
+        yield Drawing("bars", caption, {"rows": drawn})
+
+
+def phases(rows: Sequence[RunRow]) -> Iterator[Drawing]:
+    caption = "phases of each run; run is one steady call"
+    parts = [(row.label, [(name, row.result.phase_seconds.get(name)) for name in _PHASES]) for row in rows]
+    return bars(caption, parts)
+
+
+def steps(rows: Sequence[StepTimes]) -> Iterator[Drawing]:
+    """Draw what the time of each step was spent on, for the first steps."""
+    drawn = rows[:_STEPS_DRAWN]
+    several = len({step.device for step in drawn}) > 1
+    left = f" (the first {len(drawn)} of {integer(len(rows))})" if len(rows) > len(drawn) else ""
+    parts = [
+        (f"{step.name} {step.device}" if several else step.name, [(name, getattr(step.parts, name)) for name in _PARTS])
+        for step in drawn
+    ]
+    return bars(f"what each step was spent on{left}", parts)
+
+
+def distribution(label: str, result: RunResult) -> Iterator[Drawing]:
+    """Draw the distribution of the calls of a steady run. Outliers are counted, not drawn."""
+    samples = steady_samples(result.run)
+    if len(samples) < _FEWEST_SAMPLES or result.summary is None:
+        return
+    bins = min(_BINS, max(_FEWEST_SAMPLES, len(samples) // 3))
+    counts, low, high, above = histogram(samples, bins, result.modes)
+    outside = f", {integer(above)} above the scale" if above else ""
+    outside += f"; two modes: {modes_text(result.modes)}" if result.modes is not None else ""
+    yield Drawing(
+        "histogram",
+        f"{label}: {counted(len(samples), 'sample')}{outside}, median {seconds(result.summary.median)}",
+        {
+            "counts": counts,
+            "low": low,
+            "high": high,
+            "above": above,
+            "median": result.summary.median,
+            "interval": list(result.summary.ci95) if result.summary.ci95 is not None else None,
+        },
+    )
+
+
+def lines(
+    caption: str,
+    x_label: str,
+    x: Sequence[float],
+    unit: str,
+    series: Iterable[tuple[str, Sequence[float | None]]],
+    **more: Any,
+) -> Drawing:
+    """Draw lines, each with its label, over a count. `more`: how they are drawn."""
+    listed = [{"label": label, "values": values} for label, values in series]
+    data = {"x": x, "x_label": x_label, "x_unit": "count", "unit": unit, "series": listed, **more}
+    return Drawing("lines", caption, data)
+
+
+def roofline(ranking: Ranking, numbers: Sequence[int], device: DevicePeaks) -> Iterator[Drawing]:
+    from jaxprof.analysis.kernels.ranking import roofline_ceilings, roofline_points
+
+    points, without = roofline_points(ranking, numbers)
+    roofs = roofline_ceilings(ranking, numbers, device)
+    if not points or not roofs:
+        return
+    left_out = f"; {counted(without, 'kernel')} without a point" if without else ""
+    reached = "reached" if any(point.measured for point in points) else "a ceiling allows at most"
+    yield Drawing(
+        "roofline",
+        f"FLOP/s that kernels {reached}, under the ceilings of {device.title}{left_out}",
+        {
+            "bandwidth": device.bandwidth,
+            "roofs": [{"label": name, "peak": peak} for name, peak in roofs],
+            "points": [
+                {
+                    "label": ranking.kernels[point.numbers[0]].name,
+                    "intensity": point.intensity,
+                    "rate": point.flops_per_second,
+                    "bound": point.bound,
+                    "share": point.share,
+                    "measured": point.measured,
+                }
+                for point in points[-_POINTS_DRAWN:]
+            ],
+        },
+    )
+
+
+class _Frame(NamedTuple):
+    name: str
+    depth: int
+    amount: float
+    """Seconds or bytes of the frame with all inside it."""
+    times: int
+
+
+def flame(graph: FlameGraph | None) -> Iterator[Drawing]:
+    """Draw a flame graph, whose frames are as wide as their time or their bytes; nothing for a small one."""
+    if graph is None or len(graph.frames) < _FEWEST_FRAMES:
+        return
+    scale = 1 if graph.basis == "bytes" else PICOSECONDS
+    frames = [_Frame(frame.at.name, depth, frame.total / scale, frame.count) for frame, depth in graph.nested()]
+    yield _icicle(f"{graph.title} {graph.missing}".rstrip(), frames, "bytes" if scale == 1 else "seconds")
+
+
+def pass_icicle(rows: Iterable[PassRow]) -> Drawing:
+    """Draw the phases and passes of a compile, as wide as their time."""
+    frames = [_Frame(row.node.name, row.depth, row.node.seconds, row.node.count) for row in rows]
+    return _icicle("phases and passes of the compile", frames)
+
+
+def _icicle(caption: str, frames: Sequence[_Frame], unit: str = "seconds") -> Drawing:
+    """Draw frames, given with a parent before its children, in an icicle chart; of many frames the largest."""
+    kept = list(frames)
+    if len(frames) > _FRAMES_DRAWN:
+        least = min(nlargest(_FRAMES_DRAWN, (frame.amount for frame in frames)))
+        # a frame inside a smaller one is left out with it
+        kept = []
+        dropped_depth: int | None = None
+        for frame in frames:
+            if dropped_depth is not None and frame.depth > dropped_depth:
+                continue
+            dropped_depth = frame.depth if frame.amount < least else None
+            if dropped_depth is None:
+                kept.append(frame)
+    data = {
+        "names": [frame.name for frame in kept],
+        "depths": [frame.depth for frame in kept],
+        "values": [frame.amount for frame in kept],
+        "unit": unit,
+        "counts": [frame.times for frame in kept],
+    }
+    left_out = len(frames) - len(kept)
+    note = f"; {integer(left_out)} small ones are left out" if left_out else ""
+    return Drawing("icicle", caption + note, data)
+
+
+def live_memory(picture: MemoryPicture | None) -> Iterator[Drawing]:
+    if picture is None or len(picture.live_bytes) < 2:
+        return
+    sizes = thinned(picture.live_bytes, _LIVE_DRAWN)
+    peak = f"; peak memory {bytes_(picture.peak_bytes)} by the {picture.source}" if picture.source != SCHEDULE else ""
+    caption = f"live size over the schedule, an estimate: at most {bytes_(max(picture.live_bytes))}{peak}"
+    x = list(range(len(sizes)))
+    yield lines(caption, "place in the schedule", x, "bytes", [("live", sizes)], stepped=True)
 
 
 def runs_section(session: Session) -> Iterator[Section]:
-    """Yield the section with all sweeps and groups of measured runs; nothing if nothing was measured."""
-    sweeps = [element for sweep in sweep_groups(session) for element in _sweep(sweep)]
-    content = [element for group in groups(session) for element in _group(session, group)]
-    yield from section("runs", "Runs", [*sweeps, *content])
-
-
-def _group(session: Session, group: RunGroup) -> Iterator[Element]:
-    yield from html(group_report(session, group, warnings=None))
-    rows = rows_of_group(group)
-    yield from draw.phases(rows)
-    for row in rows:
-        yield from draw.distribution(row.label, row.result)
-
-
-def _sweep(sweep: SweepGroup) -> Iterator[Element]:
-    yield from html(sweep_report(sweep))
-    series = [(line.label, [line.medians.get(size) for size in sweep.sizes]) for line in sweep.lines]
-    caption = f"median of a call over {sweep.parameter}"
-    yield draw.lines(caption, sweep.parameter, sweep.sizes, "seconds", series, logarithmic=True)
+    content: list[Element] = []
+    for sweep in sweep_groups(session):
+        content += html(sweep_report(sweep))
+        series = [(line.label, [line.medians.get(size) for size in sweep.sizes]) for line in sweep.lines]
+        caption = f"median of a call over {sweep.parameter}"
+        content.append(lines(caption, sweep.parameter, sweep.sizes, "seconds", series, logarithmic=True))
+    for group in groups(session):
+        content += html(group_report(session, group, warnings=None))
+        rows = rows_of_group(group)
+        content += phases(rows)
+        for row in rows:
+            content += distribution(row.label, row.result)
+    yield from section("runs", "Runs", content)
 
 
 def programs_section(session: Session) -> Iterator[Section]:
-    """Yield the section with all recorded programs; nothing in a session without one."""
     content: list[Element] = []
     for run in session.programs:
         content += html(program_report(session, run))
         program = program_result(session, run.id)
         states = [(share.state, share.seconds) for share in program.timeline]
-        content += draw.bars("the main thread's time", [("", states)])
+        content += bars("the main thread's time", [("", states)])
         content += table(Table(TIME_LINE[1:], time_line_rows(program)))
         content += table(ledger(program))
-        content += draw.flame(program_flame(program))
+        content += flame(program_flame(program))
     yield from section("program", "Program", content)
 
 
@@ -68,7 +247,7 @@ def _kernel_charts(session: Session, run: Run) -> Iterator[Element]:
     if imported and run is not next(iter(session.runs.values())):
         return
     if not run.is_program:
-        yield from draw.flame(kernel_flame(session, run))
+        yield from flame(kernel_flame(session, run))
     programs = programs_of(session, run) if imported else [run]
     for program in [program for program in programs if "hlo" in program.texts][:_PROGRAMS_READ]:
         if costs := list(_hlo_costs(session, program)):
@@ -92,7 +271,7 @@ def _hlo_costs(session: Session, run: Run) -> Iterator[Element]:
     ranking = ranking_on(machine_of_run(run, device), module, kernels, by_name)
     numbers = ordered(ranking, range(len(ranking)), "share")[:ROWS_KEPT]
     if device is not None:
-        yield from draw.roofline(ranking, numbers, device)
+        yield from roofline(ranking, numbers, device)
     left_out = len(ranking) - len(numbers)
     rest = f"and {integer(left_out)} more kernels" if left_out else ""
     notes = tuple(filter(None, (rest, ceilings_note(device) if device else "")))
@@ -105,15 +284,15 @@ def _compile_charts(_: Session, run: Run) -> Iterator[Element]:
     if run.compile_passes is not None:
         tree = run.compile_passes.tree
         rows = list(pass_rows(tree))
-        yield draw.pass_icicle(rows)
+        yield pass_icicle(rows)
         yield from table(passes_table(tree, rows))
 
 
 _OF_RUNS: tuple[tuple[str, str, Callable[[Session, Run], Iterable[Element]]], ...] = (
     ("kernels", "Kernels", _kernel_charts),
-    ("steps", "Steps", lambda session, run: draw.steps(run.steps.steps) if run.steps is not None else ()),
+    ("steps", "Steps", lambda session, run: steps(run.steps.steps) if run.steps is not None else ()),
     ("compile", "Compile passes", _compile_charts),
-    ("memory", "Memory", lambda session, run: draw.live_memory(memory_of_run(session, run.id))),
+    ("memory", "Memory", lambda session, run: live_memory(memory_of_run(session, run.id))),
     ("trust", "Trust", lambda session, run: ()),
 )
 """Views that have a section, each with its title and its charts."""

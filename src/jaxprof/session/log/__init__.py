@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING
 from jaxprof.base.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from jaxprof.session.log.entry import Entry
-    from jaxprof.session.log.library import Library
+    from jaxprof.session.log.library import Entry, Library
     from jaxprof.session.log.reader import Follower, load
     from jaxprof.session.log.writer import LogWriter, new_header
 
 __all__ = ["Entry", "Follower", "Library", "LogWriter", "load", "new_header"]
 
 _HOME = {
-    "Entry": "entry",
-    "Library": "library",
+    **dict.fromkeys(("Entry", "Library"), "library"),
     **dict.fromkeys(("Follower", "load"), "reader"),
     **dict.fromkeys(("LogWriter", "new_header"), "writer"),
 }

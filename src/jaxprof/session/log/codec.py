@@ -158,9 +158,9 @@ def decode_header(line: bytes, name: str) -> Header:
     try:
         header = _shallow(_HEADER.decode(line))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise _refused(name, line) from None
+        raise _refusal(name, line) from None
     if header.format != "jaxprof" or not header.session:
-        raise _refused(name, line)
+        raise _refusal(name, line)
     if header.schema_major > SCHEMA_MAJOR:
         raise FileRefusedError(
             f"{name} was written by jaxprof {header.jaxprof}, with schema {header.schema_major}; "
@@ -175,7 +175,7 @@ def newer_minor(header: Header) -> bool:
     return header.schema_major == SCHEMA_MAJOR and header.schema_minor > SCHEMA_MINOR
 
 
-def _refused(name: str, start: bytes) -> FileRefusedError:
+def _refusal(name: str, start: bytes) -> FileRefusedError:
     """Return the error for a file that is no session, by its first bytes."""
     if start.startswith(b'{"format":"jaxprof"'):
         return FileRefusedError(f"the header of {name}, its first line, is damaged", "Copy the file again.")

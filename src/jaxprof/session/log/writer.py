@@ -203,7 +203,7 @@ class LogWriter:
                     name: without_secret(name, value) if isinstance(value, str) else value
                     for name, value in event.spec.parameters.items()
                 },
-                arguments=tuple(map(_kept_argument, event.spec.arguments)),
+                arguments=tuple(map(_redact_argument, event.spec.arguments)),
                 argv=tuple(redacted(event.spec.argv)),
             )
         if isinstance(event, WarningRaised):
@@ -261,7 +261,7 @@ class LogWriter:
         """Write the file again if it is not at its path any more."""
         assert self.path is not None
         what = self._what_happened(self.path)
-        moved = self._renamed_to() if what else None
+        moved = self._path_after_rename() if what else None
         if not what or moved is not None:
             if not self._is_intact():
                 self._write_again()
@@ -269,19 +269,19 @@ class LogWriter:
                 self.changed = f"{self.path} was renamed while it was written" + (self.changed and f"; {self.changed}")
                 self.path = moved
             return
-        place_before = self.path
-        stem = place_before.name.removesuffix(EXTENSION)
-        others = (place_before.with_name(f"{stem}-{number}{EXTENSION}") for number in count(2))
-        for place in (place_before, next(other for other in others if not other.exists())):
+        path_before = self.path
+        stem = path_before.name.removesuffix(EXTENSION)
+        others = (path_before.with_name(f"{stem}-{number}{EXTENSION}") for number in count(2))
+        for path in (path_before, next(other for other in others if not other.exists())):
             try:
-                self.move_to(place)
+                self.move_to(path)
             except StorageError as error:
                 failure = error
             else:
-                self.changed = self._account(place_before, what)
-                self.is_displaced = place != place_before
+                self.changed = self._account(path_before, what)
+                self.is_displaced = path != path_before
                 return
-        self.failure = StorageError(f"{place_before} {what} while it was written. {failure.what}", failure.hint)
+        self.failure = StorageError(f"{path_before} {what} while it was written. {failure.what}", failure.hint)
 
     def _size(self) -> int:
         """Return the size of the file; -1 if it cannot be read, as of one that was deleted on a network file system."""
@@ -336,15 +336,15 @@ class LogWriter:
             return f"could not be read ({system_words(error)})"
         return "" if os.path.samestat(there, ours) else "was replaced by another file"
 
-    def _renamed_to(self) -> Path | None:
+    def _path_after_rename(self) -> Path | None:
         """Return where the whole file is now, if only its name in its folder changed (visible on Linux only)."""
         try:
-            place = Path(os.readlink(f"/proc/self/fd/{self._file}"))
+            linked = Path(os.readlink(f"/proc/self/fd/{self._file}"))
         except OSError:
             return None
         assert self.path is not None
-        is_beside = place.suffix == EXTENSION and place.parent == self.path.parent.resolve()
-        return place if is_beside and not self.path.exists() and not self._what_happened(place) else None
+        is_beside = linked.suffix == EXTENSION and linked.parent == self.path.parent.resolve()
+        return linked if is_beside and not self.path.exists() and not self._what_happened(linked) else None
 
     def _open(self, path: Path, replace_existing: bool) -> None:
         """Open and lock the file. Raises StorageError if it exists or is written by another; else sets `failure`."""
@@ -434,7 +434,7 @@ def _parts(file: int, size: int) -> Iterator[bytes]:
         yield part
 
 
-def _kept_argument(spec: str) -> str:
+def _redact_argument(spec: str) -> str:
     """Return an argument that a user wrote, `token='X'`, `{'token': 'X', 'w': f32[8]}`: an array is no secret."""
     return re.sub(_NAMED_VALUE, lambda match: f"{match[1] or ''}{without_secret(match[2] or '', match[3])}", spec)
 

@@ -206,7 +206,7 @@ def finding_facts(opened: OpenedModule, finding: Finding, width: int) -> list[Fa
     by_name = {kernel.name: kernel for kernel in opened.kernels or () if kernel.name in wanted}
     for name in finding.kernels[:MOST_LISTED]:
         kernel = by_name.get(name)
-        place = kernel.source if kernel is not None else None
+        source = kernel.source if kernel is not None else None
         target = FactTarget(kernel.computation, name, kernel=True) if kernel is not None else None
-        facts.append(_named(name, place.short if place is not None else "", "$code-name", width, target))
+        facts.append(_named(name, source.short if source is not None else "", "$code-name", width, target))
     return facts

@@ -72,7 +72,6 @@ class KernelSide(Guarded, Container):
 
     @property
     def current_list(self) -> KernelTable | HloFindings:
-        """The list that takes the keys."""
         return self._findings if self.tab == "findings" else self.table
 
     def show_program(self, opened: OpenedModule | None) -> None:
@@ -120,7 +119,21 @@ class KernelSide(Guarded, Container):
     @on(FilterLine.Edited)
     @on(RowList.Highlighted, "#kernels, #findings")
     def _show(self) -> None:
-        self._show_facts()
+        opened, finding, ranked, group = self._opened, self._finding, self.table.ranked, self.table.group
+        about: object = None
+        facts: Facts | None = None
+        title = "Kernel"
+        if self.tab == "findings":
+            title = "Finding"
+            if opened is not None and finding is not None:
+                about, facts = finding, partial(finding_facts, opened, finding)
+        elif opened is not None and group is not None:
+            title, about, facts = "Group", group.path, partial(group_facts, group, sources=opened.program.sources)
+        elif opened is not None and ranked is not None:
+            around = 0 if self.screen.has_class("-short") else 1
+            about, facts = ranked.key, partial(kernel_facts, opened, ranked, around=around)
+        self.query_one(FactList).show(about, facts or (lambda width: ()))
+        show_titles(self.query_one("#fact-box"), Content(title))
         if self.tab == "roofline":
             ranked = self.table.ranked
             chosen = ranked.number if ranked is not None else None
@@ -142,23 +155,6 @@ class KernelSide(Guarded, Container):
 
     def on_resize(self) -> None:
         self._show_titles()
-
-    def _show_facts(self) -> None:
-        opened, finding, ranked, group = self._opened, self._finding, self.table.ranked, self.table.group
-        about: object = None
-        facts: Facts | None = None
-        title = "Kernel"
-        if self.tab == "findings":
-            title = "Finding"
-            if opened is not None and finding is not None:
-                about, facts = finding, partial(finding_facts, opened, finding)
-        elif opened is not None and group is not None:
-            title, about, facts = "Group", group.path, partial(group_facts, group, sources=opened.program.sources)
-        elif opened is not None and ranked is not None:
-            around = 0 if self.screen.has_class("-short") else 1
-            about, facts = ranked.key, partial(kernel_facts, opened, ranked, around=around)
-        self.query_one(FactList).show(about, facts or (lambda width: ()))
-        show_titles(self.query_one("#fact-box"), Content(title))
 
     # -- messages from the lists ----------------------------------------------------------------------
 

@@ -34,8 +34,6 @@ OPEN_UP_TO = 40
 
 
 class Arrangement(NamedTuple):
-    """How rows are sorted and grouped."""
-
     sort: str = "share"
     turned: bool = False
     grouping: str = "none"
@@ -80,16 +78,13 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
         """What a row is called in the title: before XLA's passes, a module has operations."""
         self.ranking = Ranking()
         self.wanted = Arrangement()
-        """The arrangement that the user chose last."""
         self.arrangement = Arrangement()
         """The arrangement of the rows: the wanted one, once the origins that it needs are known."""
         self.waits = False
         """Whether the rows wait for origins that are not read yet."""
         self.filtered: Sequence[int] = ()
-        """The kernels that the filter leaves, sorted."""
         self._filter = ""
         self._groups: dict[Hashable, KernelGroup] = {}
-        """Groups by path; empty unless kernels are grouped."""
 
     # -- what is shown ----------------------------------------------------------------------------------------
 
@@ -159,12 +154,10 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
 
     @property
     def ranked(self) -> Ranked | None:
-        """The kernel under the cursor; None on a group, or without kernels."""
         return self.ranking[self.current] if isinstance(self.current, int) else None
 
     @property
     def group(self) -> KernelGroup | None:
-        """The group under the cursor; None on a kernel."""
         return self._groups.get(self.current)
 
     @property
@@ -175,8 +168,7 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
 
     @property
     def order(self) -> list[str]:
-        """Parts of the subtitle, the most important first: whether origins are still being read, the grouping, the
-        order, the basis of the shares."""
+        """Parts of the subtitle, the most important first."""
         step, arranged = self.ranking.step, self.arrangement
         parts = ["reading origins…"] if self.waits else []
         parts += [GROUPINGS[arranged.grouping]] if arranged.grouping != "none" else []

@@ -86,8 +86,8 @@ class HloDocument(Document):
         """Return the instruction that line `number` belongs to; None in a header or an end, and outside of any."""
         line = self.line(number)
         at = self.offset(number) + len(line) - len(line.lstrip())
-        place = bisect_right(self._computations, at, key=_begin) - 1
-        computation = self._computations[place] if place >= 0 else None
+        before = bisect_right(self._computations, at, key=_begin) - 1
+        computation = self._computations[before] if before >= 0 else None
         if computation is None or not line.strip() or not computation.span[1] <= at < computation.span[2]:
             return None
         return computation.at(at)
@@ -121,11 +121,8 @@ MOST = 1_000_000
 
 @frozen
 class Hits:
-    """The matches of a search."""
-
     pattern: re.Pattern[str]
     offsets: array[int]
-    """Offsets of the matches, ascending."""
     complete: bool = True
     """False if there are more matches than are kept."""
 
@@ -175,7 +172,6 @@ class OpenedModule:
     """The session that the program is a run of; None for a module of a file."""
     stages: dict[str, Document] = field(default_factory=dict)
     errors: dict[str, JaxprofError] = field(default_factory=dict)
-    """Why a stage cannot be shown, by stage."""
     module: Module | None = None
     kernels: tuple[Kernel, ...] | None = None
     barriers: Mapping[str, Sequence[Barrier]] | None = None
@@ -199,7 +195,6 @@ class OpenedModule:
         return not any(notice.serious for notice in self.notices)
 
     def kernel_line(self, computation: str, name: str) -> int | None:
-        """Return the line of a kernel, or of any instruction, in the optimised HLO."""
         document, instruction = self.stages.get("hlo"), self.instruction(computation, name)
         return document.line_of(instruction) if isinstance(document, HloDocument) and instruction is not None else None
 
@@ -213,12 +208,8 @@ class OpenedModule:
         gc.unfreeze()
 
     def freeze(self) -> None:
-        """Hide what was read from the garbage collector, until the program is closed. For the UI thread.
-
-        All objects of a module refer to each other, so a full collection walks over all of them and frees nothing: for
-        20 MB of HLO that pauses the app for 0.4 s, at any moment. The process is the app's own, so no objects of others
-        are hidden.
-        """
+        """Hide what was read from the garbage collector, until the program is closed. For the UI thread. A full
+        collection walks over all objects of a module and frees none: for 20 MB of HLO that pauses the app for 0.4 s."""
         if self.module is not None and len(self.module.text) > FROZEN:
             gc.freeze()
 
@@ -226,8 +217,7 @@ class OpenedModule:
 def open_in_thread(
     opened: OpenedModule, report: Callable[[OpenedModule, str], object], fail: Callable[[JaxprofError], object]
 ) -> None:
-    """Read a program in a thread that quitting does not wait for; that thread calls `report` once a part is ready, and
-    neither of both once the program is closed."""
+    """Read a program in a thread that quitting does not wait for, and that reports nothing of a closed program."""
 
     def failed(error: JaxprofError) -> None:
         if not opened.closed.is_set():

@@ -60,7 +60,7 @@ def difference_of(first: ModuleStages, second: ModuleStages) -> ReportDialog:
 
     def derive() -> Iterator[Piece]:
         from jaxprof.hlo.kernels.notices import notices
-        from jaxprof.report.hlo_difference import difference_pieces
+        from jaxprof.report.comparison import difference_pieces
 
         modules = [side.module() for side in (first, second)]
         for name, module in zip(names, modules, strict=True):
@@ -86,7 +86,6 @@ class HloScreen(ViewsScreen, keys="hlo"):
     def __init__(self) -> None:
         super().__init__()
         self._of_session: dict[str, ModuleStages] = {}
-        """The programs of the session, by key; those of runs have the id of their run."""
         self._of_files: dict[str, ModuleStages] = {}
         """Programs of opened files, the last opened last."""
         self._opened: OpenedModule | None = None
@@ -123,8 +122,7 @@ class HloScreen(ViewsScreen, keys="hlo"):
         self._show_empty()
 
     def arrive(self, destination: Destination) -> None:
-        """Read a file; else show the run in view, if it has HLO, and a kernel. A file stays, here and on Memory, until
-        another screen shows a run."""
+        """Show a file, or the run in view if it has HLO. A file stays until another screen shows a run."""
         super().arrive(destination)
         program = self._of_session.get(destination.run)
         self._kernel = destination.kernel or self._kernel
@@ -196,7 +194,6 @@ class HloScreen(ViewsScreen, keys="hlo"):
         self.show_tabs()
 
     def _show_notices(self, notices: Sequence[Notice]) -> None:
-        """Show the notices of the module, one per line, the serious ones first."""
         lines = [
             Content.assemble(
                 (f" ! {safe(notice.code.replace('-', ' '))}", "bold $warning"), f": {safe(notice.message)}"
@@ -318,7 +315,6 @@ class HloScreen(ViewsScreen, keys="hlo"):
     # -- from one side to the other -----------------------------------------------------------------------------
 
     def to_text_of(self, target: FactTarget) -> None:
-        """Go to the line of an instruction in the optimised HLO."""
         if self.texts.go_to_kernel(target.computation, target.name):
             self.action_tab("hlo")
         else:
@@ -405,7 +401,6 @@ class HloScreen(ViewsScreen, keys="hlo"):
             self.action_open_file()
 
     def action_compare(self) -> None:
-        """Compare the module in view with another one; ask with which, if there are several."""
         others = [program for program in self._compiled if program.key != self._run]
         if len(others) == 1:
             self._compare_with(others[0])

@@ -21,7 +21,7 @@ from jaxprof.hlo.shape import DTYPE_BITS
 from jaxprof.hlo.stages import STAGES
 from jaxprof.tui.hlo.modules import Document, Hits, HloDocument, OpenedModule, search
 from jaxprof.tui.kit.dialogs import Choose, Option
-from jaxprof.tui.kit.filter import FilterLine, compiled, following
+from jaxprof.tui.kit.filter import FilterLine, compile_pattern, following
 from jaxprof.tui.kit.guard import Guarded, in_thread, on
 from jaxprof.tui.kit.picture import Lines, show_titles
 from jaxprof.tui.kit.python_source import source_facts
@@ -63,8 +63,6 @@ def coloured(line: str) -> Content:
 
 
 class CodeView(RowList[int], keys="text"):
-    """Shows one document at a time, with a cursor on a line."""
-
     def __init__(self) -> None:
         super().__init__(id="code")
         self.document = Document("")
@@ -91,7 +89,6 @@ class CodeView(RowList[int], keys="text"):
         self.refresh()
 
     def go(self, line: int) -> None:
-        """Move the cursor to a line, and bring the beginning of the line into view."""
         self._shift(0)
         self.move_to(line)
 
@@ -142,7 +139,6 @@ class CodeView(RowList[int], keys="text"):
             self.refresh()
 
     def reveal_offset(self, offset: int) -> None:
-        """Bring the character at an offset of the text into view, from side to side too."""
         at = max(0, offset - self.document.offset(self.cursor))
         if at + 8 >= self._left + self._room:
             self._shift(min(at, at + 12 - self._room))
@@ -152,13 +148,11 @@ class CodeView(RowList[int], keys="text"):
     # -- names and places -------------------------------------------------------------------------------------
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Dim the way along names in a text without them."""
         if action == "choose" and not isinstance(self.document, HloDocument):
             return ""
         return super().why_not(action, parameters)
 
     def action_choose(self) -> None:
-        """Go to the definition of what the line refers to, or ask to which of several."""
         document = self.document
         targets = document.targets(self.cursor) if isinstance(document, HloDocument) else {}
         lines = list(targets.values())
@@ -197,7 +191,6 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
     _hit_index: int | None = None
     _search_start = 0
     _wanted: object = None
-    """Identity of the last search."""
 
     def compose(self) -> ComposeResult:
         with Vertical(id="text-box", classes="box"):
@@ -214,13 +207,11 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
         return self.query_one(CodeView)
 
     def show_program(self, opened: OpenedModule | None) -> None:
-        """Show another program, which may not have been read yet."""
         self._opened = opened
         self.show_stage(self.stage)
 
     def show_stage(self, stage: str) -> None:
-        """Show a stage, or why it cannot be shown. A module is shown from its entry computation on: it begins with
-        tables that few readers want."""
+        """Show a stage, from its entry computation on (it begins with tables), or why it cannot be shown."""
         self.stage, opened = stage, self._opened
         document = opened.stages.get(stage) if opened is not None else None
         if document is None and opened is not None:
@@ -246,7 +237,6 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
         self._show_count()
 
     def go_to_kernel(self, computation: str, name: str) -> bool:
-        """Show an instruction's line in the optimised HLO; return False if it has no line."""
         line = self._opened.kernel_line(computation, name) if self._opened is not None else None
         if line is not None:
             if self.stage != "hlo":
@@ -290,7 +280,7 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
         if not text:
             return
         try:
-            pattern = compiled(text)
+            pattern = compile_pattern(text)
         except UsageError as error:
             self._show_count(error.what)
             return
@@ -328,7 +318,6 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
         self._show_hit(hits, following(hits.offsets, at, step))
 
     def _show_count(self, text: str | None = None) -> None:
-        """Show the number of matches, in other words if given, and the line of the cursor."""
         self.count, document = self.count if text is None else text, self.view.document
         at = f"{integer(self.view.cursor + 1)} of {integer(document.line_count)}" if document.source.text else ""
         words = Content(safe(" · ".join(filter(None, (self.count, at)))))

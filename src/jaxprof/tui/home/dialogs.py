@@ -40,8 +40,7 @@ _SWEEP_HINT = "n=1e3..1e7, n=1e3..1e7:12 or n=100,200,400"
 
 
 def ask_parameters(app: App[Any], info: WorkloadInfo, choices: HomeOptions, taken: Callable[[], object]) -> None:
-    """Ask for the parameters, then the sweep, the variants, the time budget of each run and its launches, a line each;
-    put the answers into `choices`, and call `taken`."""
+    """Ask for the parameters, sweep, variants, budget and launches of a workload, and put them into `choices`."""
     chosen, preset = choices.of(info.name), info.presets.get(choices.preset, {})
     every = [variant.name for variant in info.variants]
     numbered = {f"p{index}": parameter for index, parameter in enumerate(info.parameters)}
@@ -111,7 +110,6 @@ def split_specs(text: str) -> list[str]:
 
 
 def ask_devices(app: Profiler, info: WorkloadInfo, choices: HomeOptions) -> None:
-    """Ask for devices that are not here, and queue the compilation for them."""
     from jaxprof.devices.absent.machine import parse_targets
     from jaxprof.runner.planning import plan_compiles
 
@@ -171,8 +169,6 @@ Listed = Callable[["Path | None"], object]
 
 
 def rename(app: Profiler, entry: Entry, listed: Listed) -> None:
-    """Ask for another name of a session or job, which may be open or still written."""
-
     def take(name: str) -> None:
         def renamed(library: Library) -> Path:
             after = library.rename(entry.path, name)
@@ -186,7 +182,6 @@ def rename(app: Profiler, entry: Entry, listed: Listed) -> None:
 
 
 def delete(app: Profiler, entry: Entry, listed: Listed) -> None:
-    """Delete a session or job, after a question."""
     words = ", ".join(entry.workloads) or "no runs"
     title, what = "Delete this session?", f"{entry.name}: {words}"
     if entry.job is not None:
@@ -198,8 +193,7 @@ def delete(app: Profiler, entry: Entry, listed: Listed) -> None:
 
 
 def _change_library(app: Profiler, listed: Listed, what: Callable[[Library], Path | None]) -> None:
-    """Call `what` with the library, report its error, and list the sessions again, with the cursor on the session that
-    `what` returns, if any."""
+    """Call `what` with the library, report its error, and list the sessions again, the cursor on what it returns."""
     after = None
     try:
         after = what(app.library())

@@ -39,8 +39,7 @@ _MOST_FOLDED_BYTES = 16 << 20
 
 
 def cost_of(entry: Entry) -> str:
-    """Return what costs most in the program that a session recorded, as Summary says it. For threads: folds the
-    session. Raises FileRefusedError."""
+    """Return what costs most in a recorded program. For threads: folds the session. Raises FileRefusedError."""
     from jaxprof.report.conclusion import longest_program_cost
     from jaxprof.session import Session
     from jaxprof.session.log import load
@@ -98,7 +97,6 @@ def session_summary(entry: Entry, open_path: Path | None, width: int, cost: str 
 
 
 def _runs(entry: Entry, width: int) -> Iterator[Content]:
-    """Yield a line per measured run, then the errors of those that failed."""
     closed = {event.run: event for event in entry.closed}
 
     def status(plan: RunPlanned) -> str:
@@ -124,8 +122,7 @@ def _runs(entry: Entry, width: int) -> Iterator[Content]:
 def last_medians(
     workload: str, parameters: Mapping[str, object], entries: Iterable[Entry], host: str
 ) -> dict[str, str]:
-    """Return the newest median of each variant of a workload with these parameters on this `host`, in words. `entries`
-    come newest first."""
+    """Return the newest median of each variant with these parameters on this `host`; `entries` come newest first."""
     last: dict[str, str] = {}
     for entry in entries:
         planned = {plan.run: plan.spec for plan in entry.planned}
@@ -181,5 +178,4 @@ def _title(words: str) -> Content:
 
 
 def _fact(name: str, text: str, width: int, style: str = "") -> list[Content]:
-    """Return a fact with its name; nothing for an empty one."""
     return hang(_title(f"{name:<{_NAME}}"), safe(text), width, style) if text else []

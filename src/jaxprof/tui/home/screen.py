@@ -64,7 +64,6 @@ class HomeScreen(SessionScreen, keys="home"):
         self._infos: dict[str, WorkloadInfo | None] = dict.fromkeys(names())
         """The workloads by name; None until its description has been read."""
         self._entries: list[Entry] = []
-        """The kept sessions and jobs, the newest first."""
         self._most: int | None = LISTED
         self._wanted: Path | None = None
         """The session to which the cursor goes once it is listed."""
@@ -76,7 +75,6 @@ class HomeScreen(SessionScreen, keys="home"):
         self._costs: dict[tuple[Path, float], str] = {}
         """What costs most in a recorded program, by session and time of its last change; empty if it cannot be read."""
         self._costing = False
-        """Whether a thread reads one of them."""
 
     @property
     def profiler(self) -> Profiler:
@@ -112,7 +110,7 @@ class HomeScreen(SessionScreen, keys="home"):
 
         self.call_later(self.take_workloads, workloads.infos())
         self.call_later(self._take_sessions, self._read_sessions())
-        for name in ("runner.expected_time", "session.fold", "tui.home.preview", "tui.kit.script_dialog"):
+        for name in ("runner.expected_time", "session.fold", "tui.home.preview", "tui.kit.dialogs"):
             import_module(f"jaxprof.{name}")  # so that the first key does not wait for the import
 
     def _read_sessions(self) -> tuple[list[Entry], list[StartRow]]:
@@ -126,7 +124,6 @@ class HomeScreen(SessionScreen, keys="home"):
     # -- results of threads ------------------------------------------------------------------------------------
 
     def take_workloads(self, infos: list[WorkloadInfo]) -> None:
-        """Show new descriptions: the catalogue's, or a user's own."""
         if self.whole:
             self._infos |= {info.name: info for info in infos}
             self._rows.show()
@@ -246,7 +243,6 @@ class HomeScreen(SessionScreen, keys="home"):
 
     @on(StartList.Marked)
     def _show_marks(self) -> None:
-        """Show on the frame how many rows are marked and hidden, and whether the marked ones can be compared."""
         rows = self._rows
         notes = [f"{len(rows.marked)} marked"] if rows.marked else []
         notes += [f"{rows.hidden} hidden"] if rows.hidden else []
@@ -343,7 +339,6 @@ class HomeScreen(SessionScreen, keys="home"):
             ask_devices(self.profiler, self.info, self.choices)
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Hide what is about a workload unless the cursor is on one, and Compare unless two are marked."""
         if not self.whole:
             return super().why_not(action, parameters)
         if action in _OF_A_WORKLOAD and self.info is None:
@@ -367,7 +362,6 @@ class HomeScreen(SessionScreen, keys="home"):
         return both if len(both) == 2 and len(set(map(type, both))) == 1 else []
 
     def action_compare(self) -> None:
-        """Compare two sessions, the older one first, or measure two workloads."""
         both = self._to_compare
         sessions = [entry.path for entry in reversed(self._entries) if entry.path in both]
         if len(sessions) == 2:
@@ -376,7 +370,7 @@ class HomeScreen(SessionScreen, keys="home"):
             self.profiler.start_comparison(self.choices.comparison(infos))
 
     def action_program(self, program: ProgramCommand | None = None) -> None:
-        from jaxprof.tui.kit.script_dialog import ask_for_program
+        from jaxprof.tui.kit.dialogs import ask_for_program
 
         ask_for_program(self.profiler, program)
 

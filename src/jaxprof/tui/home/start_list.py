@@ -58,7 +58,6 @@ class StartRow:
 
     @property
     def key(self) -> Hashable:
-        """Identity of the row: the path of a session, the name of a workload."""
         if self.entry is not None:
             return self.entry.path
         return self.workload or (self.action, self.title)
@@ -135,7 +134,6 @@ def _program_row(path: Path) -> StartRow:
 
 
 def _kept(entry: Entry) -> StartRow:
-    """Return the row of a session or job: its age, and what is not as it should be."""
     note, trouble = ago(entry.modified_seconds), ""
     if entry.problem:
         trouble = "unreadable"
@@ -151,8 +149,7 @@ def _kept(entry: Entry) -> StartRow:
 
 
 def _note(row: StartRow) -> Cell:
-    """Return the note of a row; where there is no room for the words of a trouble, a mark stands for them. That of a
-    workload is part of its title."""
+    """Return the note of a row; where there is no room for the words of a trouble, a mark stands for them."""
     if row.workload:
         return ""
     forms = (f"{row.trouble}, {row.note}", f"✗ {row.note}") if row.trouble else (row.note,)
@@ -160,8 +157,6 @@ def _note(row: StartRow) -> Cell:
 
 
 class StartList(RowList[StartRow], keys="start"):
-    """One row per session, program, way to measure, and workload."""
-
     STAYS_ON_TOP = True
 
     class Marked(Message):
@@ -182,8 +177,7 @@ class StartList(RowList[StartRow], keys="start"):
         self.show()
 
     def show(self, own: Sequence[StartRow] | None = None) -> None:
-        """Show these rows of the user's own, by default the same as before, and the workloads. A cursor on the first
-        row stays there; elsewhere it stays on its row."""
+        """Show these rows of the user's own, and the workloads. A cursor on the first row stays there."""
         self._own = self._own if own is None else own
         rows: dict[Hashable, StartRow | Heading] = {row.key: row for row in self._own}
         rows["examples"] = _EXAMPLES
@@ -204,7 +198,6 @@ class StartList(RowList[StartRow], keys="start"):
         return " ".join([row.title, entry.name, *hosts, *(plan.spec.device for plan in entry.planned)])
 
     def _title(self, row: StartRow) -> Cell:
-        """Return the title; that of a workload with a star if the user changed an option of it."""
         if not row.workload:
             return safe(row.title) if row.note else Span(safe(row.title))
         star = "*" if self._choices.is_changed(row.workload) else " "
@@ -222,7 +215,6 @@ class StartList(RowList[StartRow], keys="start"):
         self.post_message(self.Marked())
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Hide what is about a session unless the cursor is on one."""
         if action == "copy_path" and self.entry is None:
             return HIDDEN
         row = self.current_row

@@ -70,7 +70,6 @@ def legend(processes: int) -> Content:
 
 
 def axis(grid: StepGrid, width: int) -> str:
-    """Return the line with the step numbers above their columns."""
     if not len(grid.steps):
         return ""
     ends = Scale(float(grid.first_steps[0]), float(grid.first_steps[-1] + grid.steps[-1]))
@@ -142,7 +141,6 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
 
     def __init__(self) -> None:
         self.grid: StepGrid | None = None
-        """The steps that are drawn: all of them."""
         self.view, self.column, self.values_of = "map", 0, SHOWN[0]
         self._lost_seconds: Mapping[int, float] = {}
         """Seconds that a process's own work takes more than that of the median process, if that is more than chance."""
@@ -169,14 +167,12 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
     # -- what is shown ----------------------------------------------------------------------------------------
 
     def forget(self) -> None:
-        """Prepare for another job, of which nothing is known yet."""
         self.grid, self.column, self.empty = None, 0, ""
         self._order, self.backwards = self._first_order, False
         self.show_rows({})
 
     def show(self, job: JobFigures, lost_seconds: Mapping[int, float]) -> None:
-        """Show the processes of a job, with the seconds that the job loses by each. At first the cursor is on the one
-        that the most expensive finding is about, else on that which loses most."""
+        """Show the processes of a job; at first the cursor is on the one of the most expensive finding."""
         first, self.empty, self._lost_seconds = not self.total, self.EMPTY, lost_seconds
         late = [(each.index, each) for each in job.findings if each.code != "failed_after" and each.index is not None]
         self._late = {index: {finding.part for finding in found} for index, found in grouped(late).items()}
@@ -188,7 +184,6 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
             self.move_to_key(max(costs, key=lambda index: costs[index]))
 
     def show_view(self, view: str) -> None:
-        """Show the columns of another view, in the same order if it has that column."""
         self.view, self._columns = view, self._columns_of[view]
         order = self._order.title if self._order is not None else ""
         self._order = next((column for column in self._columns if column.title == order), self._first_order)
@@ -200,7 +195,6 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
         return f"{row.index} {row.host} {row.status}"
 
     def show_steps(self, grid: StepGrid) -> None:
-        """Show a grid of steps; the cursor stays on its step."""
         before, self.grid = self.grid, grid
         if before is not None and self.column < len(before.steps) and len(grid.steps):
             self.column = max(0, bisect_right(grid.first_steps, float(before.first_steps[self.column])) - 1)
@@ -213,14 +207,12 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
 
     @property
     def title(self) -> str:
-        """The name of the view, or of the values of its steps."""
         if self.view == "ranks":
             return VIEWS["ranks"]
         return f"{TITLES[self.values_of]} of each step" if self.values_of != STEP else TITLES[self.values_of]
 
     @property
     def note(self) -> str:
-        """A note on the values, the number of rows, how many the filter hides, and their order."""
         values = NOTES.get(self.values_of, "") if self.view == "map" else ""
         more = f"{self.count} rows" if self.count >= self.size.height else ""
         hidden = f"{self.hidden} hidden" if self.hidden else ""
@@ -288,7 +280,6 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
     # -- keys and mouse ---------------------------------------------------------------------------------------
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Hide the keys of the steps while they are not in view."""
         of_steps = action in ("step", "values")
         return HIDDEN if of_steps and self.view != "map" else super().why_not(action, parameters)
 

@@ -1,11 +1,16 @@
 """The Job screen: the processes of a job side by side, which one is late, since when, and what takes its time.
 
-A thread reads the folder; the screen computes nothing. Enter on a process opens its session, and Esc comes back.
+A thread reads the folder, and derives there everything that the screen shows. A job that is over, or has many
+processes, is read from its roll-ups, if they are valid; otherwise its sessions are followed: each reading continues
+where the last one ended. Enter on a process opens its session, and Esc comes back.
 """
 
 from __future__ import annotations
 
+import os
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,9 +20,10 @@ from textual.content import Content
 from jaxprof.base.errors import JaxprofError
 from jaxprof.base.text import columns, safe
 from jaxprof.base.units import counted
+from jaxprof.base.values import frozen
 from jaxprof.session.files import url_of
+from jaxprof.tui import clock
 from jaxprof.tui.job.processes import VIEWS, ProcessList, legend
-from jaxprof.tui.job.reading import JobInView, JobReading
 from jaxprof.tui.kit.claims import Claim, ClaimList, claim_of
 from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.filter import FilterLine
@@ -32,7 +38,105 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from jaxprof.jobs.findings import JobFigures
+    from jaxprof.jobs.folder import JobFollower
+    from jaxprof.jobs.job import JobSteps, ProcessFile
     from jaxprof.jobs.step_grid import StepGrid
+
+_LOSS_COLUMNS = 100
+"""Columns of the grid from which the lost seconds are computed."""
+_LEAST_PAUSE_SECONDS = 5.0
+"""Shortest pause between two readings of the roll-ups of a running job."""
+_PAUSE_FACTOR = 10.0
+"""The pause between two readings of the roll-ups of a running job is this many times the duration of a reading."""
+
+
+@frozen
+class JobInView:
+    figures: JobFigures
+    job_steps: JobSteps
+    lost_seconds: Mapping[int, float]
+    """Estimated seconds that a process's own work takes more than that of the median process, by process."""
+
+    def steps(self, columns: int, values_of: str) -> StepGrid:
+        """Return all steps of all processes in so many columns. Blocks: for threads."""
+        from jaxprof.jobs.step_grid import STEP
+
+        columns = columns if values_of == STEP else min(columns, self.job_steps.windows)
+        return self.job_steps.grid(columns, values_of)
+
+
+class JobReading:
+    """Reads one folder. Only one thread at a time may call it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._follower: JobFollower | None = None
+        """Follows the sessions, once roll-ups do not suffice."""
+        self._read: dict[int, ProcessFile] = {}
+        self._notices: list[str] = []
+        self._seen: object = None
+        """Fingerprint of the folder at the last reading of its roll-ups."""
+        self._due = 0.0
+
+    def read(self) -> JobInView | None:
+        """Return the job; None if nothing has changed or is due. Blocks: for threads. Raises FileRefusedError."""
+        if self._follower is not None:
+            return self._follow(self._follower)
+        from jaxprof.jobs.folder import JobFollower, may_grow
+        from jaxprof.jobs.job import SESSIONS_READ, JobSteps, read_roll_ups
+
+        began = clock.monotonic()
+        if began < self._due or (seen := _fingerprint(self.folder)) == self._seen:
+            return None
+        files = read_roll_ups(self.folder)
+        rest = files.rest
+        few = len(files.sessions) <= SESSIONS_READ
+        if not files.rolled or len(rest) > SESSIONS_READ or (few and any(map(may_grow, rest.values()))):
+            self._follower = JobFollower(self.folder)
+            return self._follow(self._follower)
+        files.read_rest()
+        job = _in_view(files.job_figures(), JobSteps(files))
+        self._seen = seen
+        if any(process.status == "running" for process in job.figures.processes):
+            ended = clock.monotonic()
+            self._due = ended + max(_LEAST_PAUSE_SECONDS, _PAUSE_FACTOR * (ended - began))
+        return job
+
+    def _follow(self, follower: JobFollower) -> JobInView | None:
+        """Return the job from its sessions, of which only what was added is read."""
+        from jaxprof.jobs.job import JobFiles, JobSteps, ProcessFile
+
+        changed = follower.poll()
+        if not changed and follower.notices == self._notices and self._read:
+            return None
+        self._notices = follower.notices
+        files = JobFiles(follower.folder, {}, notices=follower.notices)
+        for index, member in sorted(follower.members.items()):
+            if index in changed:
+                self._read[index] = ProcessFile(member.path, member.session, index=index)
+            files.take(self._read[index])
+        return _in_view(files.job_figures(), JobSteps(files))
+
+
+def _fingerprint(folder: Path) -> object:
+    """Return a value that changes with every session and every roll-up in the folder."""
+    from jaxprof.jobs.folder import ROLL_UP_FOLDER
+
+    state = []
+    for listed in (folder, folder / ROLL_UP_FOLDER / "processes"):
+        try:
+            with os.scandir(listed) as entries:
+                state += [(entry.name, (status := entry.stat()).st_size, status.st_mtime_ns) for entry in entries]
+        except OSError:  # `read_roll_ups` reports the error
+            state.append((str(listed), 0, 0))
+    return sorted(state)
+
+
+def _in_view(figures: JobFigures, steps: JobSteps) -> JobInView:
+    """Return a job with the seconds that each process loses, and the notices about how its steps are numbered."""
+    grid = steps.grid(_LOSS_COLUMNS)
+    lost = grid.lost_seconds if len(grid.steps) else {}
+    return JobInView(replace(figures, notices=(*figures.notices, *grid.notices)), steps, lost)
 
 
 def claims_of(job: JobFigures) -> list[Claim]:
@@ -53,8 +157,7 @@ class JobFindings(ClaimList, keys="job_findings"):
 
 
 def fitting(cost: str, width: int) -> str:
-    """Return the costs of a job without the number of its processes, or also without the rest of the time, if they are
-    wider than `width`: no figure is cut."""
+    """Return the costs of a job without what does not fit into `width`: no figure is cut."""
     costs = cost.rpartition(" (")[0] or cost
     named, _, rest = costs.partition(", the rest ")
     forms = cost, costs, f"{named} of {rest.rpartition(' of ')[2]}" if rest else costs
@@ -66,8 +169,6 @@ _LEAST_BELOW = 9
 
 
 class JobScreen(ViewsScreen, keys="job"):
-    """The findings of a job above, its processes below."""
-
     MODE = "job"
     TICK_SECONDS = 1.0
     """How often the folder is read; while a reading takes longer, the next one waits for it."""
@@ -77,7 +178,6 @@ class JobScreen(ViewsScreen, keys="job"):
     _reading: JobReading | None = None
     _job: JobInView | None = None
     _error: JaxprofError | None = None
-    """Why the last reading failed; None if it did not."""
     _busy = False
     _requested: tuple[object, ...] = ()
     """Key of the grid of steps that was requested last."""
@@ -105,7 +205,6 @@ class JobScreen(ViewsScreen, keys="job"):
 
     @property
     def figures(self) -> JobFigures | None:
-        """The figures of the job in view; None before it is read."""
         return self._job.figures if self._job is not None else None
 
     def arrive(self, destination: Destination) -> None:
@@ -151,7 +250,7 @@ class JobScreen(ViewsScreen, keys="job"):
         figures, error, folder = self.figures, self._error, self.profiler.job_folder
         # At the head stand folder, processes, hosts, id and state of the job; below, what costs most in all processes.
         name = folder.name if folder is not None else ""
-        place = url_of(folder) if folder is not None else None
+        url = url_of(folder) if folder is not None else None
         cost, words = "", list[str]()
         if figures is not None:
             from jaxprof.report.conclusion import job_cost
@@ -163,7 +262,7 @@ class JobScreen(ViewsScreen, keys="job"):
             states = Counter(process.status for process in figures.processes).most_common()
             of_each = ", ".join(f"{count} {status}" for status, count in states)
             words.append(f"all {states[0][0]}" if len(states) == 1 else of_each)
-        short, whole = (safe(" · ".join([start, *words])) for start in (name, place or name))
+        short, whole = (safe(" · ".join([start, *words])) for start in (name, url or name))
 
         def draw(width: int) -> list[Content]:
             head = cell(f" {whole if len(whole) < width else short}", width, "bold")
@@ -201,8 +300,7 @@ class JobScreen(ViewsScreen, keys="job"):
     @on(FilterLine.Edited)
     @on(RowList.Highlighted, "#processes")
     def _show_frame(self) -> None:
-        """Show what is under the cursor of the steps, their scale, the title, the order, and how many rows are
-        hidden; and make the steps, if they are others."""
+        """Show what is under the cursor of the steps, the title and the order; make the steps, if they are others."""
         # the grid of the steps in view, made in a thread: only the one that was requested last is shown
         job, view = self._job, self.processes
         if job is not None and view.size.width and view.view == "map":
@@ -225,7 +323,6 @@ class JobScreen(ViewsScreen, keys="job"):
     # -- keys -------------------------------------------------------------------------------------------------
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Dim the keys of a job until it is read."""
         if action in ("copy", "filter", "findings", "tab") and self.figures is None:
             return ""
         return super().why_not(action, parameters)

@@ -6,7 +6,7 @@
   (findings, with what proves them)
 - pictures: `drawing` (bars, marks, sparklines), `canvas` (dots and scales), `plots`; `picture` (the widgets that
   show them)
-- texts: `format` (figures in words), `log_pane`, `python_source`
-- dialogs: `dialogs` (questions and forms), `script_dialog` (starts a program)
+- texts: `format` (figures in words), `python_source`
+- dialogs: `dialogs` (questions and forms, among them the one that starts a program)
 - `program_summary`: a recorded program in a few lines
 """

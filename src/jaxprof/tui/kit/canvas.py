@@ -34,7 +34,6 @@ class Canvas:
         self._covers: list[list[str]] = [[""] * self.width for _ in range(self.height)]
 
     def dot(self, x: int, y: int, style: str = "") -> None:
-        """Set one dot; ignore dots outside the canvas."""
         if 0 <= x < self._dots_across and 0 <= y < self._dots_down:
             row, column = y // 4, x // 2
             self._bits[row][column] |= _DOTS[x % 2][y % 4]
@@ -45,29 +44,25 @@ class Canvas:
         return round(across * (self._dots_across - 1)), round((1 - up) * (self._dots_down - 1))
 
     def line(self, start: tuple[int, int], end: tuple[int, int], style: str = "", *, every: int = 1) -> None:
-        """Draw a straight line between two dots; `every` above 1 makes it dotted."""
         across, down = end[0] - start[0], end[1] - start[1]
         steps = max(abs(across), abs(down), 1)
         for step in range(0, steps + 1, every):
             self.dot(start[0] + round(across * step / steps), start[1] + round(down * step / steps), style)
 
     def put(self, column: int, row: int, text: str, style: str = "") -> None:
-        """Cover cells from `column` on with characters of one column each."""
         for offset, character in enumerate(text):
             if 0 <= row < self.height and 0 <= column + offset < self.width:
                 self._covers[row][column + offset] = character
                 self._styles[row][column + offset] = style
 
     def free(self, column: int, row: int, length: int) -> bool:
-        """Return whether `length` cells from there on are on the canvas and empty."""
         if not (0 <= row < self.height and column >= 0 and column + length <= self.width):
             return False
         cells = range(column, column + length)
         return not any(self._bits[row][cell] or self._covers[row][cell] for cell in cells)
 
     def framed(self, labels: Mapping[int, str], gutter: int) -> list[Content]:
-        """Return the canvas line by line, each exactly `width` columns wide, to the right of an axis with ticks and
-        labels at some rows; these take `gutter` columns."""
+        """Return the canvas line by line, to the right of an axis of `gutter` columns with labels at some rows."""
         lines = []
         for row in range(self.height):
             label = (labels.get(row, "").rjust(gutter), "$text-muted")

@@ -15,7 +15,7 @@ from jaxprof.base.grouping import grouped
 from jaxprof.base.text import safe, shorten
 from jaxprof.session.run import IMPORTED
 from jaxprof.tui.keys import in_words, key_of
-from jaxprof.tui.kit.dialogs import TextDialog
+from jaxprof.tui.kit.dialogs import TextDialog, rerun_program
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.picture import Lines
 
@@ -56,8 +56,7 @@ def whole_of(session: Session, run: Run) -> Run | None:
 
 
 def last_window(session: Session) -> tuple[str, str]:
-    """Return two runs of a program's last capture window: the one with the timeline, and the one with HLO whose kernels
-    took longest. Both are empty if there is none."""
+    """Return the run with the timeline of the last capture window, and its run with HLO whose kernels took longest."""
     imported = [run for run in session.runs.values() if run.plan.how == "imported"]
     whole = next((run.id for run in reversed(imported) if TEXT_NAME in run.texts), "")
     of_window = imported[next((at for at, run in enumerate(imported) if run.id == whole), 0) :]
@@ -110,8 +109,7 @@ def how_to_capture(app: Host, run: Run) -> str:
 
 
 def nothing_was_run(app: Host) -> str:
-    """Return the text of a view whose session has no run, in two sentences: what is open instead, or that nothing was
-    run, and the keys that lead on."""
+    """Return in two sentences what is open instead of a session with runs, and the keys that lead on."""
     kernels, summary, start = (key_of(f"app.mode.{section}") for section in ("kernels", "summary", "start"))
     to = app.destination
     if to.file is not None and to.module is not None:
@@ -129,7 +127,6 @@ def nothing_was_run(app: Host) -> str:
 
 
 def can_capture(app: Host, run: Run | None) -> bool:
-    """Return whether `capture` can do something for this program now."""
     return run is not None and (run.shown.over or is_ours(app))
 
 
@@ -138,8 +135,6 @@ def capture(app: Host, run: Run | None) -> None:
     if run is None:
         return
     if run.shown.over:
-        from jaxprof.tui.kit.script_dialog import rerun_program
-
         rerun_program(app, run, capture=True)
         return
     windows = run.program.windows if run.program is not None else []
@@ -172,11 +167,9 @@ def trust_of(run: Run) -> list[CaptureCheck]:
 
 
 OF_A_SIDE = "Sides of a comparison are captured only with jaxprof compare --capture."
-"""Why one of them has no capture."""
 
 
 def why_no_capture(run: Run) -> str:
-    """Return why a run has no profile, as far as that is known."""
     if run.plan.how == "numpy":
         return "NumPy runs have no profile: JAX's profiler records only what XLA runs."
     if run.plan.how == "compile":
@@ -226,7 +219,6 @@ def _line(run: Run, width: int) -> Content:
 
 
 def show_checks(app: Host, run: Run) -> None:
-    """List all checks of a run's captures in a dialog, by capture."""
     source = source_of(app.session, run)
 
     def draw(width: int) -> list[Content]:

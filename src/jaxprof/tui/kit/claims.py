@@ -25,8 +25,6 @@ _STYLES = {"!": "$warning", "✗": "bold $error", "✓": "$better"}
 
 @frozen
 class Claim:
-    """One claim about a program or a job."""
-
     text: str
     mark: str = ""
     """`!` for missing data, `✗` for a finding of a job, `✓` if nothing was found."""
@@ -39,7 +37,6 @@ class Claim:
 
 
 def claim_of(finding: Finding, about: Any, mark: str = "", directory: str = "") -> Claim:
-    """Return a finding as a claim: what it costs in seconds or bytes, and what a fix would save."""
     cost = bytes_(finding.bytes) if finding.bytes is not None else ""
     if finding.seconds is not None:
         cost = seconds(finding.seconds)

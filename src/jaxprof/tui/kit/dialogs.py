@@ -1,9 +1,15 @@
 """Modal dialogs: a text to read, one of several lines, or a form, of which a question is the smallest. Each returns one
-value, or None after Escape."""
+value, or None after Escape.
+
+The form that starts a user's program parses its command line as the user types; an error stands beneath it, and the
+program does not start until it is corrected.
+"""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -17,6 +23,7 @@ from textual.widgets import Button, Input, Label, Static
 from jaxprof.base.errors import JaxprofError
 from jaxprof.base.text import safe, safe_lines
 from jaxprof.base.values import frozen
+from jaxprof.runner.program import RECORDED_AGAIN, ProgramCommand, read_command, working_directory
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.guard import Guarded, in_thread, on
@@ -29,8 +36,8 @@ if TYPE_CHECKING:
     from textual.app import App, ComposeResult
 
     from jaxprof.report.renderers import Piece
+    from jaxprof.session import Run
     from jaxprof.tui.kit.host import Host
-
 
 Answer = TypeVar("Answer")
 _NO_BREAKPOINTS: list[tuple[int, str]] | None = []
@@ -44,8 +51,6 @@ class Dialog(Guarded, ModalScreen[Answer], keys="dialog"):
     HORIZONTAL_BREAKPOINTS = VERTICAL_BREAKPOINTS = _NO_BREAKPOINTS
 
     def ask(self, app: App[Any] | Host, take: Callable[[Answer], object]) -> None:
-        """Open the dialog over `app`; `take` gets the answer, if there is one."""
-
         def answered(answer: Answer | None) -> None:
             if answer is not None:
                 take(answer)
@@ -139,8 +144,6 @@ FILTER_FROM = 8
 
 @frozen
 class Option:
-    """A choice with its label and a note."""
-
     label: str
     note: str = ""
     letter: str = ""
@@ -153,8 +156,6 @@ def _style(option: Option, usual: str) -> str:
 
 
 class Options(RowList[Option]):
-    """The options that match the filter."""
-
     FILTERED = "No line matches."
 
     def __init__(self, options: Sequence[Option]) -> None:
@@ -240,8 +241,6 @@ Texts = Mapping[str, str]
 
 @frozen
 class FormField:
-    """One line of a form."""
-
     label: str
     value: str
     hint: str
@@ -353,3 +352,56 @@ def ask_text(
     """Ask for one line of text, which `take` gets unless it is empty."""
     dialog = FormDialog(title, {"text": field}, "OK", enter, question=question)
     dialog.ask(app, lambda texts: texts["text"] and take(texts["text"]))
+
+
+def script_dialog(program: ProgramCommand | None = None, question: str = "") -> FormDialog:
+    given = program or ProgramCommand(path="")
+    field = FormField(
+        "command", shlex.join(given.argv) if given.path else "",
+        "a file or -m package.module, and arguments as in a shell",
+        lambda text: [read_command(text, given.directory)], "train.py --epochs 1",
+    )  # fmt: skip
+    options = [
+        f"{name.replace('_', ' ')} {value}" for name in RECORDED_AGAIN if (value := getattr(given.options, name))
+    ]
+    directory = f"It runs in {working_directory(given.directory)}." if given.directory else ""
+    words = (question, directory, f"It is recorded with {', '.join(options)}." if options else "")
+    return FormDialog("Profile a script", {"command": field}, "Run", "runs it", question=" ".join(filter(None, words)))
+
+
+def ask_for_program(app: Host, program: ProgramCommand | None = None, question: str = "") -> None:
+    given = program or ProgramCommand(path="")
+
+    def start(texts: Texts) -> None:
+        app.start_program(replace(read_command(texts["command"], given.directory), options=given.options))
+
+    script_dialog(program, question).ask(app, start)
+
+
+RERUN_CAPTURE_STEPS = 5
+"""Steps of the capture window that a rerun proposes."""
+
+
+def rerun_program(app: Host, run: Run, *, capture: bool = False) -> None:
+    """Start the program of `run` again; `capture`: with a capture window, if the program had none. A program that this
+    app itself started runs at once. One that a session file names, or that gets a capture, is shown first: a file from
+    elsewhere must not make anybody run code unseen. Raises UsageError for one that was fetched."""
+    live = app.live
+    ours = live.program is not None and live.session is not None and live.session.runs.get(run.id) is run
+    if ours and not capture and live.program is not None:
+        app.start_program(live.program)
+        return
+    from jaxprof.runner.rerun import recorded_elsewhere, refuse_fetched
+
+    started = run.program.started if run.program is not None else None
+    if app.session_path is not None and not ours:
+        refuse_fetched(app.session_path, started.directory if started is not None else "")
+    program = ProgramCommand(path="")
+    if started is not None:
+        program = ProgramCommand.of(started.argv, started.directory, started.options)
+    question = f"This comes from the session file{recorded_elsewhere(app.session)}. Check it before you run it."
+    if ours or started is None:
+        question = "The program runs again, with a capture." if capture else ""
+    if capture and not program.options.wants_window:
+        program = replace(program, options=replace(program.options, capture_steps=RERUN_CAPTURE_STEPS))
+    ask_for_program(app, program, question)

@@ -32,7 +32,6 @@ _STYLES = {"costs most": "bold", "how sure": "$text-muted", "do next": ""}
 
 
 def cost_lines(result: Conclusion, width: int) -> list[Content]:
-    """Return a conclusion as at the end of a command, each part in its style."""
     from jaxprof.report.conclusion import LABEL_WIDTH, conclusion_lines
 
     lines, style = [], ""
@@ -70,8 +69,7 @@ class ExplanationHead(Lines):
 
 
 def head_lines(result: Conclusion, width: int, *, whole: bool) -> list[Content]:
-    """Return what costs most and what to do; `whole`: also how certain that is, and each part in full. No figure is
-    cut: only the action is shortened, between words."""
+    """Return what costs most and what to do, the action shortened between words unless `whole`. No figure is cut."""
     from jaxprof.report.conclusion import LABEL_WIDTH
 
     key = f" (for all of it: {in_words('results.explain')})"
@@ -83,8 +81,6 @@ def head_lines(result: Conclusion, width: int, *, whole: bool) -> list[Content]:
 
 
 class ExplanationDialog(ReportDialog, keys="explanation"):
-    """The findings that cost most, with their fixes and the commands that verify them."""
-
     CLASSES = "dialog help"
     _explanation: Explanation | None = None
 

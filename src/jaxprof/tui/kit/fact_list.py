@@ -24,8 +24,6 @@ class FactTarget:
 
 @frozen
 class Leads:
-    """A line that may lead to an instruction."""
-
     content: Content
     target: FactTarget | None
 
@@ -46,7 +44,6 @@ class FactList(RowList[FactLine], keys="facts"):
     _width = 0
 
     def show(self, about: object, facts: Facts) -> None:
-        """Show the facts about a subject; the cursor stays if the subject is the same as before."""
         fresh = about != self._about
         self._about, self._facts = about, facts
         self.rebuild()
@@ -55,7 +52,6 @@ class FactList(RowList[FactLine], keys="facts"):
             self.scroll_to(y=0, animate=False)
 
     def rebuild(self) -> None:
-        """Make the lines again for the current size."""
         self._width = max(16, self.size.width)
         self.show_rows(dict(enumerate(self._facts(self._width - 2))))
 
@@ -65,7 +61,6 @@ class FactList(RowList[FactLine], keys="facts"):
 
     @property
     def target(self) -> FactTarget | None:
-        """Target of the line under the cursor; None if it leads nowhere."""
         return self.current_row.target if isinstance(self.current_row, Leads) else None
 
     def first_line(self, index: int, row: FactLine, width: int) -> Content:

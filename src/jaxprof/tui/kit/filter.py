@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from _typeshed import SupportsLenAndGetItem
 
 
-def compiled(pattern: str) -> re.Pattern[str]:
+def compile_pattern(pattern: str) -> re.Pattern[str]:
     """Return the compiled pattern; it ignores case if it has no capitals. Raises UsageError for an invalid one."""
     flags = re.MULTILINE
     if pattern == pattern.lower():
@@ -70,7 +70,6 @@ class FilterLine(Guarded, Input, keys="filter"):
         self.screen.set_focus(self)  # at once, unlike `focus`, so that the line gets the very next key
 
     def clear(self) -> None:
-        """Clear the filter, which shows everything again."""
         self.value = ""
         self.display = False
         self._apply("")

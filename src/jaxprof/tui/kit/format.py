@@ -28,7 +28,6 @@ STATUS_MARKS = {
     "timed out": ("✗", "bold $error"),
 }
 BROKEN = ("failed", "crashed", "interrupted", "timed out")
-"""Statuses of runs that ended before they were finished."""
 _STYLES = {"faster": "$better", "slower": "$worse"}
 
 
@@ -38,16 +37,14 @@ def status_mark(status: str) -> Content:
 
 
 def elapsed_text(elapsed_seconds: float) -> str:
-    """Return an elapsed time that counts: tenths of a second up to a minute, whole seconds after it, in the words of
-    `units.seconds`, as every report has it once it has ended."""
+    """Return a time that counts: tenths of a second up to a minute, then whole seconds in the words of reports."""
     if elapsed_seconds < 59.95:
         return f"{max(0, int(elapsed_seconds * 10)) / 10:.1f} s"
     return seconds(int(elapsed_seconds), significant=2)
 
 
 def half_width(summary: Summary | None) -> str:
-    """Return ` ± 0.9 %`, to follow the median; ` -` if there are too few samples for an interval. It is empty if the
-    interval is wider than the median: then its two ends, which `interval` returns, say more."""
+    """Return ` ± 0.9 %`, to follow the median; ` -` for too few samples; empty where both ends say more."""
     text = UNKNOWN if summary is None else spread(summary.relative_halfwidth, summary.low, summary.high)
     return "" if " to " in text else f" {text}"
 
@@ -66,8 +63,7 @@ SPEEDUP_WIDTH = 17
 
 
 def speedup_short(speedup: TimeComparison | None) -> str:
-    """Return the ratio for a column. If the bounds look the same at two digits, or do not fit, it is `6.9× ± 0.5 %`, or
-    the bounds alone if they are further apart than the ratio: `0.019-0.29×`."""
+    """Return the ratio with its bounds for a column, `6.9× ± 0.5 %` where these do not fit or look the same."""
     if speedup is None:
         return UNKNOWN
     low, high, bounds = speedup.low, speedup.high, speedup.ratio_text
@@ -80,15 +76,13 @@ def speedup_short(speedup: TimeComparison | None) -> str:
 
 
 def speedup_style(speedup: TimeComparison | None) -> str:
-    """Return the style of a speed-up: green for `faster` and red for `slower`, unless the size of the difference is
-    uncertain; without one, the style of missing values. Everything that shows a verdict in colour uses this."""
+    """Return the style of a speed-up, green or red unless the size of the difference is uncertain."""
     if speedup is None:
         return "$quiet"
     return "$text-muted" if speedup.is_rough else _STYLES.get(speedup.verdict, "$text-muted")
 
 
 def baseline_name(session: Session, run: Run) -> str:
-    """Return the name of what a run is compared with; empty for a baseline."""
     baseline = session.runs.get(run.plan.baseline)
     return baseline.as_baseline if baseline is not None else ""
 
@@ -125,7 +119,6 @@ def location_text(where: SourceLocation | None, directory: str = "") -> str:
 
 
 def location_in_full(where: SourceLocation | None) -> str:
-    """Return a location with its whole path and the enclosing function; empty if unknown."""
     if not where:
         return ""
     return safe(where.text + (f" in {where.function}" if where.function else ""))

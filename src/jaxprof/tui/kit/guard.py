@@ -107,7 +107,6 @@ class Guarded(MessagePump):
         return False if isinstance(reason, Hidden) else None
 
     def say(self, words: str, title: str = "", **options: Any) -> None:
-        """Show a notification, without interpreting markup."""
         self.app.notify("\n".join(safe_lines(words)), title=safe(title), markup=False, **options)
 
     def tell(self, error: JaxprofError, title: str = "") -> None:
@@ -206,7 +205,6 @@ def report(node: MessagePump, error: Exception, where: str) -> None:
 
 
 def defect(error: Exception, what: str) -> JaxprofError:
-    """Return the error to show for an unexpected exception, whose traceback is written to `errors.log`."""
     hint = log_defect("".join(traceback.format_exception(error)))
     return JaxprofError(f"{what}: {type(error).__name__}: {error}", hint)
 

@@ -18,8 +18,7 @@ from textual.content import Content
 from jaxprof.base.text import columns, shorten
 from jaxprof.base.units import counted, scaled, seconds
 from jaxprof.base.values import frozen
-from jaxprof.stats.modes import Modes, modes_text
-from jaxprof.stats.summary import Summary
+from jaxprof.stats.summary import Modes, Summary, modes_text
 from jaxprof.tui.kit.canvas import Canvas, Scale, axis_lines, spanning
 from jaxprof.tui.kit.drawing import SPARKS, styled_runs
 
@@ -53,8 +52,6 @@ class Axis:
 
 @frozen
 class Mark:
-    """A labelled point of interest."""
-
     x: float
     y: float
     label: str
@@ -118,7 +115,6 @@ def line_plot(
 
 
 def nothing(text: str, width: int, height: int) -> Content:
-    """Return in the middle of its room why there is no plot."""
     lines = [line.center(width) for line in textwrap.wrap(text, max(8, width - 2))][:height]
     return Content.styled("\n" * max(0, (height - len(lines)) // 2) + "\n".join(lines), "$quiet")
 

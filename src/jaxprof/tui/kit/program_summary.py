@@ -148,7 +148,6 @@ def head_lines(
 
 
 def first_line(title: str, status: str, state: str, time: str, width: int) -> Content:
-    """Return the program on the left, its state and clock on the right."""
     style = {"running": "bold $warning", "ok": "bold $better"}.get(status, "bold $error")
     gap = " " if len(time) >= CLOCK else ""
     clocked = cell(time, CLOCK, "bold", right=True)

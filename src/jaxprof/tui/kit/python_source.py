@@ -30,8 +30,7 @@ def highlighted(source: str) -> Content:
 
 
 def numbered(lines: Sequence[tuple[int, str]], here: int | None, width: int, *, dim: bool = False) -> list[Content]:
-    """Return lines of source with their numbers and colours, cut at `width`; a mark shows the line `here`, and `dim`
-    lets the others recede."""
+    """Return lines of source with numbers and colours; a mark shows the line `here`, `dim` lets the others recede."""
     code = highlighted("\n".join(text for _, text in lines) + "\n#").split("\n")  # the comment keeps blank lines
     digits = max((len(str(number)) for number, _ in lines), default=1)
     drawn = []
@@ -92,8 +91,6 @@ AROUND = 200
 
 
 class SourceLines(TextDialog, keys="source"):
-    """Shows the source around a line."""
-
     CLASSES = "dialog help source-lines"
 
     def __init__(self, where: SourceLocation, sources: Mapping[str, str]) -> None:

@@ -87,7 +87,6 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
         """`order` is the title of the first sort column; empty keeps the original order."""
         super().__init__(id=id)
         self.empty = self.EMPTY
-        """Text of this list while it is empty."""
         self._keys: Sequence[Hashable] = ()
         self._cursor: int = 0
         self._below: dict[int, Sequence[Content]] = {}
@@ -110,7 +109,6 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
     # -- hooks ------------------------------------------------------------------------------------------------
 
     def arranged(self) -> dict[Hashable, Row | Heading]:
-        """Return the rows to show: filtered and sorted."""
         return self.sorted_rows(self.left_by_filter())
 
     def haystack(self, row: Row) -> str:
@@ -122,16 +120,13 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
         return row_line(row, self._layout_for(width), width)
 
     def row_of(self, key: Hashable) -> Row | Heading | None:
-        """Return the row or heading with that key; None if it is not shown."""
         return self._rows.get(key)
 
     def below(self, index: int, width: int) -> Sequence[Content]:
-        """Return the further lines of row `index`, if `UNFOLDS`: shown for all rows if the list has room, otherwise for
-        the row under the cursor."""
+        """Return the further lines of row `index`, if `UNFOLDS`: shown where there is room, or under the cursor."""
         return ()
 
     def draw_header(self, width: int) -> Content | None:
-        """Return the line above the rows, which does not scroll; None without one."""
         return header_line(self._layout_for(width), self._order, backwards=self.backwards) if self._top else None
 
     def draw_row(self, index: int, width: int) -> Content:
@@ -172,16 +167,13 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
 
     @property
     def cursor(self) -> int:
-        """The index of the row under the cursor; 0 in an empty list."""
         return self._cursor
 
     @property
     def current(self) -> Hashable | None:
-        """The key of the row under the cursor; None in an empty list."""
         return self._keys[self._cursor] if self._keys else None
 
     def show_rows(self, rows: Mapping[Any, Row | Heading]) -> None:
-        """Show these rows and redraw only those whose content differs."""
         on_top = self.STAYS_ON_TOP and self.cursor == 0
         self._given = dict(rows)
         self.rearrange()
@@ -202,8 +194,7 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
             self.refresh()
 
     def set_keys(self, keys: Sequence[Hashable]) -> None:
-        """Show other rows, or rows with other columns; the cursor stays on its row if that still exists. `keys` is
-        kept, not copied: half a million of them may be an array, or a range."""
+        """Show other rows; the cursor stays on its row. `keys` is kept, not copied: half a million may be a range."""
         before = self.current
         count = len(self._keys)
         self._keys = keys
@@ -291,7 +282,6 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
         return line, 0
 
     def _resize_rows(self) -> None:
-        """Set the scrollable size to the number of lines."""
         self.virtual_size = Size(max(1, self.size.width), self._line_of_row(len(self._keys)) + self._top)
 
     def _bring_into_view(self) -> None:
@@ -314,13 +304,11 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
                 self.refresh_row(index)
 
     def row(self, key: Hashable) -> Row | None:
-        """Return the row with that key; None if it is not shown, or is a heading."""
         row = self.row_of(key)
         return None if isinstance(row, Heading) else row
 
     @property
     def current_row(self) -> Row | None:
-        """The row under the cursor; None in an empty table, and on a heading."""
         return self.row(self.current) if self._keys else None
 
     def toggle(self, key: Hashable | None) -> None:
@@ -335,7 +323,6 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
     # -- filter -----------------------------------------------------------------------------------------------
 
     def set_filter(self, text: str) -> None:
-        """Show only rows that contain all these words."""
         words = text.casefold().split()
         if words != self._words:
             self._words = words
@@ -343,7 +330,6 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
 
     @property
     def total(self) -> int:
-        """The number of rows, including those that the filter hides."""
         return sum(not isinstance(row, Heading) for row in self._given.values())
 
     @property
@@ -386,7 +372,6 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
         self.sort_by(self._order, backwards=not self.backwards)
 
     def sort_by(self, column: TableColumn[Row] | None, *, backwards: bool | None = None) -> None:
-        """Sort by a column, in the current direction unless another is given."""
         self._order = column
         self.backwards = self.backwards if backwards is None else backwards
         self.rearrange()
@@ -429,7 +414,6 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
     # -- keys and mouse ---------------------------------------------------------------------------------------
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Hide the keys that act on rows while there are none."""
         return HIDDEN if action in _ON_ROWS and not self._keys else super().why_not(action, parameters)
 
     def on_resize(self) -> None:
@@ -523,7 +507,6 @@ class TreeView(RowList[Row], keys="tree"):
         return key if key in self.opened and self.can_open(key) else self._around.get(key)
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Leave Esc to the screen unless the cursor is in a row that the user opened."""
         if action == "close_row" and self.open_around not in self.opened - self.opened_at_first:
             return HIDDEN
         return super().why_not(action, parameters)

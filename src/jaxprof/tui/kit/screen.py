@@ -47,7 +47,6 @@ class SessionScreen(Guarded, Screen[None]):
 
     @property
     def profiler(self) -> Host:
-        """The app, as the screens know it."""
         return cast("Host", self.app)
 
     @property
@@ -78,13 +77,11 @@ class SessionScreen(Guarded, Screen[None]):
         yield TooSmall()
 
     def on_mount(self) -> None:
-        """Subscribe to changes of the session, now that all widgets exist."""
         self._composed = True
         self.profiler.session_screens.append(self)
         self.come_into_view()
 
     def compose_body(self) -> ComposeResult:
-        """Yield the widgets between the two bars."""
         yield from ()
 
     def show_empty(self, *, empty: bool) -> None:
@@ -94,7 +91,6 @@ class SessionScreen(Guarded, Screen[None]):
             self.focus_view()
 
     def focus_view(self) -> None:
-        """Focus the widget whose keys the screen is about."""
         self.query_one(self.AUTO_FOCUS or "*").focus()
 
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
@@ -126,7 +122,6 @@ class SessionScreen(Guarded, Screen[None]):
             cast("ExplanationHead", head).show_session(self.profiler.session, self._called)
 
     def show_state(self) -> None:
-        """Update the mode bar, and the keys that depend on what goes on."""
         for bar in self.query(ModeBar):
             bar.show_state()
         self.refresh_bindings()
@@ -192,14 +187,12 @@ class ViewsScreen(SessionScreen):
 
     @property
     def run(self) -> Run | None:
-        """The run in view; None if there is none."""
         return self.profiler.session.runs.get(self._run)
 
     def share_room(self) -> None:
         self.show_views(self._view)
 
     def show_views(self, *shown: str) -> None:
-        """Display these views and no others, and mark their tabs."""
         for name in self.VIEWS:
             for pane in self.query(f"#{name}-pane"):
                 pane.display = name in shown
@@ -210,7 +203,6 @@ class ViewsScreen(SessionScreen):
             yield Tab(name, title)
 
     def arrive(self, destination: Destination) -> None:
-        """Show a view with the rows that contain some words; by default what the user left."""
         if destination.text:
             self.query_one(FilterLine).open(destination.text)
         self.action_tab(destination.view)
@@ -243,7 +235,6 @@ class ViewsScreen(SessionScreen):
         self.query_one(f"#{self._view}").focus()
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Leave Esc to the app unless there is a filter to clear."""
         if action == "unfilter" and not self.query_one(FilterLine).value:
             return HIDDEN
         return super().why_not(action, parameters)

@@ -62,8 +62,6 @@ class ModeBar(Picture):
 
 @frozen
 class Tab:
-    """One tab of `StageTabs`."""
-
     name: str
     title: str
     short: str = ""
@@ -80,7 +78,6 @@ class StageTabs(Picture):
     """
 
     def show_tabs(self, tabs: Iterable[Tab], shown: Container[str]) -> None:
-        """Show these tabs; those named in `shown` are in view."""
         listed = [*tabs]
 
         def parts(*, short: bool) -> Content:
@@ -155,8 +152,6 @@ class KeyBar(Picture):
 
 
 class BarKey(NamedTuple):
-    """A key of the key bar."""
-
     text: Content
     """A click on it presses the key."""
     rank: int

@@ -64,8 +64,6 @@ class TableColumn(Generic[Row]):
 
 @dataclass(frozen=True)
 class LaidOutColumn(Generic[Row]):
-    """A column and its position in a line."""
-
     column: TableColumn[Row]
     left: int
     width: int
@@ -114,7 +112,6 @@ def lay_out(all_columns: Sequence[TableColumn[Row]], width: int, rows: Iterable[
 
 
 def text_of(value: Cell) -> str:
-    """Return the text of a cell, made safe; empty for a drawing."""
     if isinstance(value, Span):
         return ""
     if isinstance(value, Content):
@@ -124,7 +121,6 @@ def text_of(value: Cell) -> str:
 
 
 def drawn(value: Cell, width: int, *, right: bool = False, style: str = "", cut: Cut = "end") -> Content:
-    """Return a cell in exactly `width` terminal columns."""
     if width <= 0:
         return Content("")
     if isinstance(value, str | tuple):
@@ -174,7 +170,6 @@ def header_line(
 
 
 def table_lines(table: Table[Any], width: int) -> Iterator[Content]:
-    """Yield the lines of a table of a report: its heading, its rows, and its notes."""
     from jaxprof.report.renderers import text_lines
 
     table = replace(table.cut(), title="")

@@ -13,7 +13,7 @@ from textual.content import Content
 
 from jaxprof.base.text import safe
 from jaxprof.base.units import UNKNOWN, bytes_, counted
-from jaxprof.facts.memory import place
+from jaxprof.facts.memory import source_line
 from jaxprof.report.memory import memory_heading
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import bar, hang, stacked, whole_parts
@@ -40,8 +40,6 @@ OTHER = ("█", "$quiet")
 
 
 class BufferList(RowList["LiveValue"], keys="buffers"):
-    """The largest buffers and their source locations."""
-
     EMPTY = "The buffers are unknown."
 
     def __init__(self) -> None:
@@ -51,7 +49,7 @@ class BufferList(RowList["LiveValue"], keys="buffers"):
                 TableColumn("", lambda buffer: ("◂" if buffer.at_peak else "", "$warning"), 1),
                 TableColumn("kind", _kind, 11),
                 TableColumn("argument or op", _name, 20, weight=5),
-                TableColumn("source", lambda buffer: place(buffer) or UNKNOWN, 12, weight=2, style="$code-name"),
+                TableColumn("source", lambda buffer: source_line(buffer) or UNKNOWN, 12, weight=2, style="$code-name"),
                 TableColumn("shape", lambda buffer: buffer.shape, 12, weight=2, style="$text-muted"),
                 TableColumn("instruction", lambda buffer: buffer.instruction or UNKNOWN, 16, weight=3, priority=1),
                 TableColumn("", self._bar, 16, priority=2),
@@ -77,8 +75,7 @@ def _kind(buffer: LiveValue) -> tuple[str, str]:
 
 
 def _name(buffer: LiveValue) -> str:
-    """Return the name of an argument, or the operation of another value without the enclosing function, or the
-    instruction if XLA names neither; then how many other buffers share its place."""
+    """Return the name of an argument, an operation without the enclosing function, or the instruction."""
     function, _, inner = buffer.op_name.partition("/")
     name = (inner if inner and function.startswith("jit(") else buffer.op_name) or buffer.instruction or UNKNOWN
     return name + (f" +{buffer.shared_with}" if buffer.shared_with else "")
@@ -99,8 +96,8 @@ def size_plot(points: Sequence[Size], at: int | None, across: Axis, what: str, w
     marks = [Mark(points[peak][0], points[peak][1] / scale, f"highest {bytes_(points[peak][1])}")]
     if at is not None and at != peak:
         marks.append(Mark(points[at][0], points[at][1] / scale, bytes_(points[at][1]), "bold $accent", "◆"))
-    ends = [*(place for place, _ in points[1:]), points[-1][0]]
-    held = ((place, size / scale) for (start, size), end in zip(points, ends, strict=True) for place in (start, end))
+    ends = [*(x for x, _ in points[1:]), points[-1][0]]
+    held = ((x, size / scale) for (start, size), end in zip(points, ends, strict=True) for x in (start, end))
     line, up = PlotLine("", tuple(held), "$phase-compile"), Axis(f"{unit} {what}", count_tick, zero=True)
     return line_plot([line], across, up, width, height, marks)
 
@@ -110,8 +107,6 @@ CHANGE = 0.01
 
 
 class MemoryView(Guarded, Container, keys="memory"):
-    """The memory of one program."""
-
     _picture: MemoryPicture | None = None
     _key: object = None
     _at = 0
@@ -142,8 +137,7 @@ class MemoryView(Guarded, Container, keys="memory"):
         in_thread(self, make, "memory", then=take)
 
     def show_words(self, words: str, answer: str = "", arrays: Sequence[Size] = ()) -> None:
-        """Show why there is no memory to show, and what is known without it: the `answer` to whether it fits, and the
-        bytes of live `arrays` by second."""
+        """Show why there is no memory to show, the `answer` to whether it fits, and live `arrays` by second."""
         self._picture = self._key = None
         texts = [(text, style) for text, style in ((answer, "bold"), (words, "$text-muted")) if text]
         head = self.query_one("#memory-head", Lines)
@@ -209,7 +203,7 @@ class MemoryView(Guarded, Container, keys="memory"):
             lower = schedule.peak_bytes - point.bytes
             below = f"the cursor, {bytes_(lower)} below the highest" if lower else "the highest point"
             title = [f"{counted(len(listed), 'buffer')} of {bytes_(point.bytes)} alive at {below}"]
-            title += [safe(point.instruction), safe(place(point) or "")]
+            title += [safe(point.instruction), safe(source_line(point) or "")]
             title += [f"instruction {point.position + 1} of {schedule.length}"]
             by_change = f"{key_of('memory.change_before')} {key_of('memory.next_change')} by change"
             keys = ["← → by instruction", by_change]
@@ -218,7 +212,6 @@ class MemoryView(Guarded, Container, keys="memory"):
         show_titles(box, whole_parts(title, width), whole_parts(keys, width))
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Hide the keys while there is no schedule."""
         if action in ("step", "change") and (self._picture is None or self._picture.schedule is None):
             return HIDDEN
         return super().why_not(action, parameters)
@@ -231,7 +224,6 @@ class MemoryView(Guarded, Container, keys="memory"):
             self._move_to(next_change(self._picture.live_bytes, self._at, step))
 
     def _move_to(self, number: int) -> bool:
-        """Move the cursor to a point; return False if it is there already."""
         before, schedule = self._at, self._picture.schedule if self._picture is not None else None
         if schedule is not None:
             self._at = max(0, min(len(schedule.points) - 1, number))
@@ -239,7 +231,6 @@ class MemoryView(Guarded, Container, keys="memory"):
         return self._at != before
 
     def to_peak(self) -> bool:
-        """Move the cursor back to the peak; return False if it is already there."""
         return self._picture is not None and self._move_to(peak_of(self._picture))
 
 
@@ -248,8 +239,7 @@ def peak_of(picture: MemoryPicture) -> int:
 
 
 def next_change(live: Sequence[int], at: int, step: int) -> int:
-    """Return the next point in the direction of `step` whose size differs from the point before it by at least a share
-    `CHANGE` of the peak; the last point in that direction if there is none."""
+    """Return the next point whose size differs from the one before by at least `CHANGE` of the peak, else the last."""
     least = max(1, round(max(live) * CHANGE))
     end = len(live) if step > 0 else 0
     for number in range(at + step, end, step):

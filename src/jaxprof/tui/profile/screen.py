@@ -7,21 +7,26 @@ profile also has an overview, which is its first view.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Any, cast
 
 from textual.containers import Vertical
 from textual.content import Content
 
 from jaxprof.analysis.kernels.memory import memory_of_dump, memory_of_run
-from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.timeline.model import TEXT_NAME
 from jaxprof.analysis.timeline.profile import ProfileOverview, overview, with_hlo
-from jaxprof.base.text import shorten
-from jaxprof.base.units import UNKNOWN, bytes_, counted, percent
+from jaxprof.base.text import columns, safe, shorten
+from jaxprof.base.units import UNKNOWN, bytes_, counted, integer, percent, percent_or_less, seconds
+from jaxprof.facts import Facts, column
+from jaxprof.facts.captures import DEVICE_STEPS
+from jaxprof.findings.program_result import program_result
 from jaxprof.report.memory import fit_words
+from jaxprof.report.renderers import Table, text_lines
+from jaxprof.report.session_text import measured_table
 from jaxprof.session.run import IMPORTED
 from jaxprof.tui.kit.captures import (
     OF_A_SIDE,
@@ -38,6 +43,7 @@ from jaxprof.tui.kit.captures import (
     why_no_capture,
 )
 from jaxprof.tui.kit.dialogs import Choose, Option
+from jaxprof.tui.kit.fact_list import FactLine, FactList, FactTarget, Leads, heading
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import HIDDEN, in_thread, on
 from jaxprof.tui.kit.host import Destination
@@ -46,8 +52,8 @@ from jaxprof.tui.kit.python_source import SourceLines
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import ViewsScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
+from jaxprof.tui.kit.table_columns import table_lines
 from jaxprof.tui.profile.memory import BufferList, MemoryView
-from jaxprof.tui.profile.overview import OverviewList, overview_facts
 from jaxprof.tui.profile.timeline.pane import TimelinePane
 from jaxprof.tui.profile.times import TimeNode, TimePane, TimeTree, by_line, nested, passes
 
@@ -55,11 +61,94 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from jaxprof.analysis.programs.result import ProgramResult
+    from jaxprof.analysis.timeline.profile import ProfileProgram
     from jaxprof.session import Run
+
+KERNELS, PROGRAMS, DEVICES = 16, 8, 16
+
+
+class OverviewList(FactList, keys="overview"):
+    EMPTY = "Reading the profile…"
+
+
+def overview_facts(profile: ProfileOverview, width: int) -> Sequence[FactLine]:
+    lines: list[FactLine] = []
+    for part in (_devices(profile, width), _kernels(profile, width), _programs(profile, width)):
+        made = list(part)
+        lines += [Content(""), *made] if made else []
+    facts = [counted(len(profile.devices), "device") if profile.devices else "no device"]
+    capture = profile.run.captures.get(IMPORTED)
+    if capture is not None:
+        facts.insert(0, capture.platform)
+        facts += [seconds(capture.wall_seconds)] if capture.wall_seconds is not None else []
+        facts += [counted(capture.events, "event")] if capture.events is not None else []
+        facts += [bytes_(capture.bytes)] if capture.bytes is not None else []
+    return [heading(profile.run.label, " · ".join(filter(None, facts))), *lines]
+
+
+def _devices(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
+    devices = profile.devices
+    span = next((device.span_seconds for device in devices if device.span_seconds is not None), None)
+    note = f"idle and busy are of the whole {seconds(span)}" if span is not None else ""
+    shown = [fact for fact in DEVICE_STEPS if width >= 100 or fact.key != "quartiles_seconds"]
+    return _listed("Devices", note, Table(shown, devices, most=DEVICES, rest="and {} more devices"), (), width)
+
+
+def _kernels(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
+    if not profile.kernels:
+        yield heading("Kernels", "none were recorded")
+        return
+    with_hlo = {program.run.id for program in profile.programs if program.has_hlo}
+    targets = (
+        FactTarget("", kernel.name, kernel=True, run=run) if run in with_hlo else None
+        for run, kernel in profile.kernels[:KERNELS]
+    )
+    for rates, spread in ((True, True), (False, True), (False, False)):  # as many figures as leave room for the names
+        table = measured_table([kernel for _, kernel in profile.kernels], programs=True, rates=rates, spread=spread)
+        table = replace(table, most=KERNELS, rest="and {} more kernels")
+        if max(map(columns, text_lines(table))) <= width:
+            break
+    yield from _listed("Kernels", "self time", table, targets, width)
+    for device, took in profile.unattributed_seconds.items():
+        if took > 0:
+            words = f"{seconds(took)} on {device} belong to no HLO op, copies included"
+            yield Content.styled(safe(words), "$text-muted")
+
+
+def _programs(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
+    table = Table(_PROGRAM, profile.programs, most=PROGRAMS, rest="and {} more programs")
+    shown = profile.programs[:PROGRAMS]
+    targets = (FactTarget("", "", run=program.run.id) if program.has_hlo else None for program in shown)
+    return _listed("Programs", "", table, targets, width)
+
+
+def _listed(
+    title: str, note: str, table: Table[Any], targets: Iterable[FactTarget | None], width: int
+) -> Iterator[FactLine]:
+    """Yield a table of a report below its title, each row with its target; nothing if it has no rows."""
+    lines = list(table_lines(table, width))
+    if lines:
+        yield from (heading(title, note), lines[0])
+        yield from (Leads(line, target) for line, target in zip(lines[1:], chain(targets, repeat(None)), strict=False))
+
+
+def _peak(program: ProfileProgram) -> str:
+    memory = program.memory
+    peak = memory.peak_bytes if memory is not None else None
+    return bytes_(peak) + (" est." if memory is not None and memory.is_estimate and peak is not None else "")
+
+
+_PROGRAM: Facts[ProfileProgram] = (
+    column("share", "share", percent_or_less, right=True),
+    column("self", "seconds", seconds, right=True),
+    column("calls", lambda program: getattr(program.run.measured.get(IMPORTED), "calls", None), integer),
+    column("peak memory", _peak, right=True),
+    column("program", lambda program: program.run.plan.workload + "  no HLO in the profile" * (not program.has_hlo),
+           gives_way=True),
+)  # fmt: skip
 
 
 def allocator_line(run: Run) -> Content:
-    """Return the peak of the device's allocator, as it reports it."""
     memory = run.memory
     if memory is None or memory.allocator_peak_bytes is None:
         why = "a CPU's allocator keeps no count" if run.plan.device.startswith("cpu") else "the device reports none"
@@ -73,8 +162,7 @@ def allocator_line(run: Run) -> Content:
 
 
 def arrays_of(program: ProgramResult) -> list[tuple[float, int]]:
-    """Return the bytes of a program's live arrays by the second of its life. Counts that repeat the last one are not
-    recorded, so that one holds until the end, or until now."""
+    """Return the bytes of live arrays by second. Repeated counts are not recorded, so one holds until the next."""
     counts = program.arrays.counts if program.arrays is not None else ()
     points = [(second, size) for second, _, size in counts]
     return [*points, (program.wall_seconds, points[-1][1])] if points else []
@@ -113,12 +201,9 @@ VIEWS = {
     "compile": "Compile", "memory": "Memory",
 }  # fmt: skip
 OF_PROGRAM = ("time", "flame", "lines")
-"""Views of a recorded program, with or without a capture."""
 
 
 class ProfileScreen(ViewsScreen, keys="profile"):
-    """The captures of one run, and the time of a recorded program."""
-
     MODE = "profile"
     AUTO_FOCUS = "#timeline"
     VIEWS = VIEWS
@@ -133,7 +218,6 @@ class ProfileScreen(ViewsScreen, keys="profile"):
 
     @property
     def section(self) -> str:
-        """The section of the view: Compiles and Memory are sections of their own."""
         return {"compile": "compiles", "memory": "memory"}.get(self._view, "timeline")
 
     def compose_body(self) -> ComposeResult:

@@ -47,8 +47,6 @@ DEEPEST = 200
 
 @frozen
 class TimeNode:
-    """One node with all inside it."""
-
     name: str
     seconds: float
     self_seconds: float
@@ -231,8 +229,6 @@ def _state(frame: FlameFrame) -> str:
 
 
 def _tree(root: FlameFrame, words: Callable[[FlameFrame], tuple[str, str]]) -> Mapping[str, TimeNode]:
-    """Return the tree of a graph, whose frames have these names and notes."""
-
     def node(frame: FlameFrame) -> TimeNode:
         took, own, style = frame.total / PICOSECONDS, frame.own / PICOSECONDS, state_style(_state(frame))
         inside, (name, note) = tuple(node(inner) for inner in frame.inside if inner.total), words(frame)
@@ -245,7 +241,6 @@ def _tree(root: FlameFrame, words: Callable[[FlameFrame], tuple[str, str]]) -> M
 
 
 def passes(tree: PassTimes) -> Mapping[str, TimeNode]:
-    """Return the phases and passes of a compile by stage, and as they nest."""
     return {"by stage": _stages(tree), "nested": _passes(tree)}
 
 
@@ -255,8 +250,7 @@ def _passes(node: PassTimes, depth: int = 0) -> TimeNode:
 
 
 def _stages(tree: PassTimes) -> TimeNode:
-    """Return the stages, each with the self times of its phases and passes, the longest first. A self time is the time
-    that nothing inside covers, so that stages add up to the compilation; with several threads, to more than it took."""
+    """Return the stages with the self times of their phases and passes; over several threads more than it took."""
     found = sorted(passes_in(tree), key=lambda node: -node.self_seconds)
     stages = []
     for stage in stage_times(tree):

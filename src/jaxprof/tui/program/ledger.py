@@ -90,9 +90,11 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
             (
                 TableColumn("function", self._function, 24, weight=1, most=43,
                             sort=lambda row: (row.function.casefold(), _by_time(row))),
-                TableColumn("times", _times, 5, right=True,
-                            sort=lambda row: -row.count),
-                TableColumn("time", _time, 9, right=True, sort=_by_time),
+                TableColumn("times",
+                            lambda row: "" if isinstance(row, Compiled) and row.count == 1 else integer(row.count),
+                            5, right=True, sort=lambda row: -row.count),
+                TableColumn("time", lambda row: seconds(row_seconds(row)) if isinstance(row, Compiled) else (
+                    seconds(row.seconds), "bold"), 9, right=True, sort=_by_time),
                 TableColumn("of all", _of_function(lambda row: percent(self._result.of_wall(row.seconds))), 7,
                             right=True, style="$text-muted", gap=2),
                 TableColumn("", _of_function(self._bar), 12, priority=2),
@@ -103,7 +105,6 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
         )  # fmt: skip
 
     def show(self, result: ProgramResult) -> None:
-        """Show the functions of a program, and redraw only rows that have changed."""
         self._result = result
         at_top = self.cursor == 0 and not self.opened
         ordered = in_order(result.functions, lambda function: function.rows[0].began_seconds if function.rows else 0.0)
@@ -112,7 +113,6 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
             self.move_to(0)
 
     def forget(self) -> None:
-        """Close all functions, because another program will be shown."""
         self.opened.clear()
 
     # -- hooks ------------------------------------------------------------------------------------------------
@@ -178,14 +178,6 @@ def _key(function: FunctionCompiles) -> Hashable:
 
 def _of_function(of: Callable[[FunctionCompiles], Cell]) -> Callable[[LedgerRow], Cell]:
     return lambda row: "" if isinstance(row, Compiled) else of(row)
-
-
-def _times(row: LedgerRow) -> str:
-    return "" if isinstance(row, Compiled) and row.count == 1 else integer(row.count)
-
-
-def _time(row: LedgerRow) -> Cell:
-    return seconds(row_seconds(row)) if isinstance(row, Compiled) else (seconds(row.seconds), "bold")
 
 
 def _by_time(row: LedgerRow) -> object:

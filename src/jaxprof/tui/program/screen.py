@@ -17,12 +17,12 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.base.units import counted, integer, percent, seconds
 from jaxprof.events import Compiled
 from jaxprof.events.finding import Finding
 from jaxprof.facts.programs import ProgramRow
+from jaxprof.findings.program_result import program_result
 from jaxprof.report.conclusion import Conclusion, program_cost
 from jaxprof.tui.keys import in_words, key_of
 from jaxprof.tui.kit.captures import can_capture, capture, is_ours, last_window
@@ -31,8 +31,7 @@ from jaxprof.tui.kit.explanation import cost_lines
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import in_thread, on
 from jaxprof.tui.kit.host import Destination
-from jaxprof.tui.kit.log_pane import OUTPUT_TITLE, LogPane
-from jaxprof.tui.kit.picture import Lines, show_titles
+from jaxprof.tui.kit.picture import OUTPUT_TITLE, Lines, LogPane, show_titles
 from jaxprof.tui.kit.program_summary import head_lines
 from jaxprof.tui.kit.python_source import SourceLines
 from jaxprof.tui.kit.row_list import RowList
@@ -57,7 +56,6 @@ NOTHING = {
 }
 """Texts of empty lists, while the program runs and afterwards."""
 _OF_A_PROGRAM = ("capture", "cancel", "again", "filter", "tab", "next_tab")
-"""Actions that need a program."""
 
 
 class AdviceList(ClaimList, keys="advice"):
@@ -65,7 +63,6 @@ class AdviceList(ClaimList, keys="advice"):
 
 
 def claims_of(result: ProgramResult, findings: Sequence[Finding]) -> Iterator[Claim]:
-    """Return the findings, then remarks that are true of most programs."""
     for finding in findings:
         yield claim_of(finding, finding.where, directory=result.directory)
     for remark in result.remarks:
@@ -75,8 +72,6 @@ def claims_of(result: ProgramResult, findings: Sequence[Finding]) -> Iterator[Cl
 
 
 class ProgramScreen(ViewsScreen, keys="program"):
-    """The views of one program."""
-
     MODE = "program"
     TICK_SECONDS = 0.5
     AUTO_FOCUS = "#findings"
@@ -87,7 +82,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
 
     @property
     def section(self) -> str:
-        """The section of the view: Summary, unless the ledger is in view."""
         return "compiles" if self._view == "ledger" else "summary"
 
     def compose_body(self) -> ComposeResult:
@@ -119,7 +113,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
             self._show()
 
     def arrive(self, destination: Destination) -> None:
-        """Show the program in view, and start the clocks again."""
         self.show_session(frozenset(), replaced=False)
         self.set_clock(self._ticks)
         if destination.view == "summary":
@@ -167,7 +160,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
         in_thread(self, derive, "explained-program", then=show)
 
     def _show_costs(self, costs: Conclusion, findings: Sequence[Finding]) -> None:
-        """Show what costs most, and the findings."""
         if self._result is not None:
             self.query_one(AdviceList).show(claims_of(self._result, findings))
         self.query_one("#costs", Lines).show(lambda width: [*cost_lines(costs, width), Content("")])
@@ -211,7 +203,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
         return result is not None and not result.ended and self.profiler.session_grows
 
     def tick(self) -> None:
-        """Redraw the head if it, or one of its clocks, shows something else."""
         result, opened = self._result, self.profiler.opened
         if result is None:
             return
@@ -237,7 +228,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
 
     @on(RowList.Chosen, "#findings")
     def _show_source(self) -> None:
-        """Show the line that a finding is about, and the lines around it."""
         claim = self.query_one(AdviceList).current_row
         if claim is not None and claim.about is not None:
             self.app.push_screen(SourceLines(claim.about, self.profiler.session.sources))
@@ -245,7 +235,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
     # -- commands to the program ------------------------------------------------------------------------------
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Dim keys that have no effect now."""
         if not self.whole:
             return super().why_not(action, parameters)
         run, ours = self.run, is_ours(self.profiler)
@@ -282,7 +271,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
         self.say(message, "Ending the program")
 
     def action_again(self) -> None:
-        from jaxprof.tui.kit.script_dialog import rerun_program
+        from jaxprof.tui.kit.dialogs import rerun_program
 
         if self.run is not None:
             rerun_program(self.profiler, self.run)

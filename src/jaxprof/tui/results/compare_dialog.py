@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.compare.session_difference import SessionDifference, session_difference
 from jaxprof.analysis.runs.ab import sides_beside
 from jaxprof.base.errors import UsageError
 from jaxprof.base.units import seconds
+from jaxprof.findings.compare.session_difference import SessionDifference, session_difference
 from jaxprof.report.comparison import comparison_pieces
 from jaxprof.report.renderers import Headline, Piece, Prose
 from jaxprof.session import Session
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 def unfit(run: Run) -> UsageError | None:
-    """Return why this run is not compared here; None if it is."""
     name = run.label
     if run.is_program:
         return UsageError(f"{name} is a recorded program", "jaxprof compare A B compares the sessions of programs.")
@@ -40,9 +39,8 @@ def unfit(run: Run) -> UsageError | None:
 
 
 def in_comparison(session: Session, run: Run) -> tuple[str, str] | None:
-    """Return the ids of A and of the other side, for the comparison that `run` belongs to; if `run` is A, of the first
-    other side. None for a run that is no side of a comparison. Raises UsageError if one of the two cannot be
-    compared."""
+    """Return the ids of A and the other side of the comparison that `run` belongs to, else None. Raises UsageError if
+    one cannot be compared."""
     first, *others = sides_beside(session, run) or [run]
     if not others:
         return None
@@ -54,8 +52,7 @@ def in_comparison(session: Session, run: Run) -> tuple[str, str] | None:
 
 
 def in_order(session: Session, marked: Sequence[str]) -> tuple[str, str]:
-    """Return the two marked runs, the baseline first: the planned one, or else the one that was marked first. Raises
-    UsageError unless there are two."""
+    """Return the two marked runs, the baseline first. Raises UsageError unless there are two."""
     hint = "Space marks a run; two of them are compared."
     if not marked:
         raise UsageError("no run is marked", hint)

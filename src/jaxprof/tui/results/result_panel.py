@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from textual.containers import Horizontal
 from textual.content import Content
 
-from jaxprof.analysis.compare.session_difference import environment_facts
 from jaxprof.analysis.runs.run_result import RunResult
 from jaxprof.analysis.runs.speedup import steady_samples
+from jaxprof.analysis.runs.warnings import unstable_text, worst_element
 from jaxprof.base.text import columns, safe, safe_lines, shorten
 from jaxprof.base.units import UNKNOWN, bytes_, counted, integer, scaled, seconds
 from jaxprof.facts import Facts, column, pick
 from jaxprof.facts.runs import RUNS, RunRow
-from jaxprof.findings.warnings import unstable_text, worst_element
+from jaxprof.findings.compare.session_difference import environment_facts
 from jaxprof.report.renderers import Table
 from jaxprof.report.runs import BREAK_EVEN, CHECK, MODES, RunGroup, one_time_text, sweep_table
 from jaxprof.session.run import IMPORTED
@@ -137,7 +137,6 @@ def _state(run: Run) -> str:
 
 
 def _under(name: str, lines: Sequence[Content]) -> list[Content]:
-    """Return lines below a blank line and a heading; nothing without lines."""
     return [Content(""), Content.styled(name, "bold $primary"), *lines] if lines else []
 
 
@@ -226,7 +225,6 @@ def _paragraphs(text: str, width: int, style: str = "", head: str = "") -> Itera
 
 
 def figure_lines(result: RunResult, baseline: str, width: int) -> Iterator[Content]:
-    """Yield what is known of a run, a fact each with its meaning."""
     row = RunRow(baseline, result)
     for each in FIGURES:
         if (text := each.text(row)) not in ("", UNKNOWN):
@@ -294,7 +292,6 @@ def failure_lines(result: RunResult, width: int) -> list[Content]:
 
 
 def compiled_table(result: RunResult) -> Table[tuple[str, float]]:
-    """Return the table of the functions that were compiled op by op, longest first."""
     totals: dict[str, float] = {}
     for compiled in result.run.compiles:
         totals[compiled.function] = totals.get(compiled.function, 0.0) + compiled.seconds
@@ -331,10 +328,8 @@ def title(phase: str, width: int = 99) -> str:
 
 
 def phase_bars(rows: Sequence[tuple[str, Mapping[str, float | None]]], current: str, width: int) -> list[Content]:
-    """Return the names of the phases, two lines per variant (times, bars), and the scale: one for all, linear from 0,
-    so that a bar twice as long is twice the time. Phases differ by a factor of ten thousand (a compilation, a kernel):
-    short ones have only their figure. `rows`: the seconds of the phases by variant: None if unknown; absent if the
-    variant has no such phase."""
+    """Return two lines per variant (times, bars) on one linear scale from 0: a bar twice as long is twice the time.
+    `rows`: the seconds of the phases by variant, None if unknown."""
     limit = _NARROW_LABEL if width < _NARROW else _LABEL_LIMIT
     label_width = min(limit, max((columns(label) for label, _ in rows), default=0)) + 2
     present = [phase for phase in SHOWN if any(phase in phases for _, phases in rows)]

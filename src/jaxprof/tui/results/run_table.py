@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, cast
 from textual.content import Content
 
 from jaxprof.analysis.kernels.memory import peak_memory
-from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.runs.run_result import RunResult, is_uncounted, prompt_cost, result, run_cost
 from jaxprof.analysis.runs.sweeps import SweepGroup, sweep_groups
 from jaxprof.base.units import WIDEST_HALF, bytes_, percent, scaled, seconds
 from jaxprof.events import SAMPLED_PHASES
 from jaxprof.facts import at
 from jaxprof.facts.runs import interval_text
+from jaxprof.findings.program_result import program_result
 from jaxprof.report.runs import RunGroup, break_even_text, parameters_text
 from jaxprof.tui import clock
 from jaxprof.tui.kit.captures import nothing_was_run
@@ -47,8 +47,6 @@ def _extra(title: str, width: int, priority: int, text: Callable[[RunResult], st
 
 
 class RunTable(RowList[RunResult]):
-    """Rows of runs, under the headings of their groups."""
-
     UNSORTED = "as planned"
 
     def __init__(self) -> None:
@@ -85,7 +83,6 @@ class RunTable(RowList[RunResult]):
         self.group_by_run: dict[str, RunGroup] = {}
         self.sweeps: dict[str, SweepGroup] = {}
         self._next = ""
-        """Id of the queued run that begins next."""
 
     @property
     def _profiler(self) -> Host:
@@ -96,7 +93,6 @@ class RunTable(RowList[RunResult]):
         return nothing_was_run(self._profiler) if not self.total else super().empty_text
 
     def show(self, session: Session, runs: frozenset[str]) -> None:
-        """Show `session`, in which `runs` changed. Unchanged rows are not redrawn."""
         growing = not session.deserted
         if session is not self._session:
             self.marked.clear()
@@ -132,7 +128,6 @@ class RunTable(RowList[RunResult]):
         self.rearrange()
 
     def tick(self) -> None:
-        """Redraw the clocks whose text has changed."""
         if self._session is not None:
             self.redraw({run.id for run in self._session.runs.values() if run.shown.status == "running"})
 

@@ -25,8 +25,7 @@ from jaxprof.tui.kit.explanation import ExplanationHead
 from jaxprof.tui.kit.format import baseline_name, half_width, interval
 from jaxprof.tui.kit.guard import HIDDEN, on
 from jaxprof.tui.kit.host import Destination
-from jaxprof.tui.kit.log_pane import OUTPUT_TITLE, LogPane
-from jaxprof.tui.kit.picture import show_titles
+from jaxprof.tui.kit.picture import OUTPUT_TITLE, LogPane, show_titles
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.results.result_panel import ResultPanel
 from jaxprof.tui.results.run_table import RunTable
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
 
 
 class ResultsScreen(SessionScreen, keys="results"):
-    """The runs of the open session."""
-
     MODE = "results"
     TICK_SECONDS = 0.1
     AUTO_FOCUS = "#results"
@@ -64,7 +61,6 @@ class ResultsScreen(SessionScreen, keys="results"):
     # -- showing ----------------------------------------------------------------------------------------------
 
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
-        """Show the list and the row under the cursor; the clock ticks while a run is in progress."""
         session, grows = self.profiler.session, self.profiler.session_grows
         if replaced:
             self._followed = ""
@@ -97,8 +93,7 @@ class ResultsScreen(SessionScreen, keys="results"):
 
     @on(RunTable.Sorted)
     def _show_summary(self) -> None:
-        """Show on the frame of the list how many runs there are, or are done and how long the others will take; how
-        many are marked; and how they are sorted."""
+        """Show on the frame how many runs there are or are done, how long the others will take, marks and order."""
         runs, rows = self.profiler.session.runs.values(), self._rows
         parts = [counted(len(runs), "run")] if runs else []
         if runs and self.profiler.session_grows:
@@ -111,7 +106,6 @@ class ResultsScreen(SessionScreen, keys="results"):
         show_titles(self.query_one("#results-box"), subtitle=Content(" · ".join(filter(None, parts))))
 
     def arrive(self, destination: Destination) -> None:
-        """Put the cursor on the run in view, and start the clock again."""
         if not self.profiler.session_grows:
             self._rows.move_to_key(destination.run)
         self.set_clock(self._ticks)
@@ -163,7 +157,6 @@ class ResultsScreen(SessionScreen, keys="results"):
         return why if why is None or self.profiler.session.runs else HIDDEN
 
     def _why_not_on_run(self, action: str, run: Run | None) -> str | None:
-        """Return why an action on `run` does nothing now; None if it works."""
         from jaxprof.tui.results.compare_dialog import unfit
 
         if action == "compare" and any(unfit(each) is None for each in self.profiler.session.runs.values()):
@@ -250,13 +243,12 @@ LONGEST_SHOWN = 800
 
 
 def run_again(app: Host, run: Run) -> None:
-    """Queue a run and its baseline again; code that only a session file names is shown first, and nothing of it is
-    started until the user has agreed. Raises UsageError for a run that cannot be repeated, and for code that cannot be
-    shown."""
+    """Queue a run and its baseline again; code that only a session file names is shown first, and starts once the user
+    agrees. Raises UsageError for what cannot be repeated or shown."""
     from jaxprof.runner.rerun import plan_again
 
     if run.is_program:
-        from jaxprof.tui.kit.script_dialog import rerun_program
+        from jaxprof.tui.kit.dialogs import rerun_program
 
         rerun_program(app, run)
         return
@@ -299,8 +291,7 @@ def row_text(result: RunResult, baseline: str) -> str:
 
 
 def newest_run(session: Session) -> str:
-    """Return the run in progress that began last (earlier ones may wait for their turn), else the one that ended
-    last; empty before the first run."""
+    """Return the run in progress that began last, else the one that ended last; empty before the first run."""
     runs = list(session.runs.values())
     running = [run.id for run in runs if run.status == "running"]
     ended = [(run.ended_seconds, at) for at, run in enumerate(runs) if run.ended_seconds is not None]

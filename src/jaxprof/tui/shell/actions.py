@@ -32,11 +32,8 @@ if TYPE_CHECKING:
 
 @frozen
 class Action:
-    """One action of a screen or of the widget with the focus."""
-
     keys: str
     letter: str
-    """Letter of the action in the menu; empty if it is not there."""
     label: str
     does: str
     name: str
@@ -55,7 +52,6 @@ class Action:
 
 
 def actions(screen: Screen[Any]) -> list[Action]:
-    """Return the actions of a screen, those of the widget with the focus first."""
     found: dict[tuple[str, DOMNode], list[ActiveBinding]] = {}
     for active in screen.active_bindings.values():
         if active.binding.id in ACTIONS:
@@ -73,7 +69,6 @@ def actions(screen: Screen[Any]) -> list[Action]:
 
 
 def open_menu(app: Any) -> None:
-    """Open the menu of the screen in view, and run the action chosen there."""
     entries = [action for action in actions(app.screen) if action.letter]
     options = [Option(entry.label, entry.note, entry.letter, entry.enabled) for entry in entries]
 
@@ -123,8 +118,7 @@ def _found(kind: str, name: str, note: str, go: Callable[[], Any]) -> SimpleComm
 
 
 def open_palette(app: Profiler) -> None:
-    """Show the palette, unless it is already open: the actions that work now, those of the key bar first, and what the
-    session in view and the saved sessions hold."""
+    """Show the palette: the actions that work now, and what the session in view and the saved sessions hold."""
     if isinstance(app.screen, CommandPalette):
         return
     listed = sorted(actions(app.screen), key=lambda action: not action.in_bar)
@@ -157,7 +151,7 @@ class SearchProvider(Provider):
 def of_session(app: Profiler) -> Iterator[SimpleCommand]:
     """Yield kernels, functions and lines of the session in view, as far as they are known without reading HLO."""
     from jaxprof.analysis.kernels.measured import seconds_per_call
-    from jaxprof.analysis.programs.derive import program_result
+    from jaxprof.findings.program_result import program_result
 
     session = app.session
     for run in session.runs.values():

@@ -31,8 +31,6 @@ PERIOD_SECONDS = 0.5
 
 @dataclass(slots=True)
 class DeviceRow:
-    """A device with its readings."""
-
     device: Device
     reading: DeviceReading | None = None
     history: deque[float | None] = field(default_factory=lambda: deque(maxlen=HISTORY))

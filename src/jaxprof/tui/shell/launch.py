@@ -158,7 +158,6 @@ def _end_soft(app: Profiler, name: str, code: int) -> None:
 
 
 def _end_hard(number: int, attributes: list[object] | None) -> None:
-    """End an app that does not respond, or whose terminal is gone."""
     with suppress(OSError):
         os.write(1, RESTORE)
     if attributes is not None:

@@ -86,7 +86,6 @@ class Live:
         self._storage_failure_reported = False
         self._ended = False
         self.busy = False
-        """Whether a run is in progress or queued."""
         self.session: Session | None = None
         """The session being written, folded on the UI thread; None before the first run."""
         self.program: ProgramCommand | None = None
@@ -97,7 +96,6 @@ class Live:
 
     @property
     def exit_code(self) -> int | None:
-        """Exit code of the program; None without a program, or while it is unknown."""
         return getattr(self._scheduler, "exit_code", None)
 
     def interpreter(self) -> Interpreter:
@@ -117,7 +115,6 @@ class Live:
         self._in_thread(lambda: self._start(program, ()), "start")
 
     def capture(self, seconds: float) -> None:
-        """Capture a profile of the running program for this many seconds."""
         if self.program is not None:
             self._request(lambda scheduler: cast("ProgramScheduler", scheduler).capture(seconds))
 
@@ -194,7 +191,20 @@ class Live:
             if self.busy:
                 return
             self._set_busy(True)
-        self._drive(scheduler)
+        # Work through the queue until it is empty. That is read under the lock: a run added at the last moment is
+        # either seen here, or its thread sees that nobody is busy and drives the queue itself. From then on the next
+        # thread may drive, so nothing is changed any more.
+        try:
+            while True:
+                scheduler.run()
+                with self._lock:
+                    if not scheduler.busy or self._ended:
+                        self._set_busy(False)
+                        return
+        except BaseException:
+            with self._lock:
+                self._set_busy(False)
+            raise
 
     def _begin(self, program: ProgramCommand | None, interpreter: Interpreter) -> Scheduler | ProgramScheduler:
         """Close the previous session and begin another one. The caller holds the lock. Raises UsageError while anything
@@ -216,22 +226,6 @@ class Live:
         self._scheduler, self.session, self.path, self.program = scheduler, session, path, program
         self._storage_failure_reported, self.cancelling = False, set()
         return scheduler
-
-    def _drive(self, scheduler: Scheduler | ProgramScheduler) -> None:
-        """Work through the queue until it is empty. Whether it is empty is read under the lock: a run added at the last
-        moment is either seen here, or its thread sees that nobody is busy and drives the queue itself. From then on the
-        next thread may drive, so nothing is changed any more."""
-        try:
-            while True:
-                scheduler.run()
-                with self._lock:
-                    if not scheduler.busy or self._ended:
-                        self._set_busy(False)
-                        return
-        except BaseException:
-            with self._lock:
-                self._set_busy(False)
-            raise
 
     def _set_busy(self, busy: bool) -> None:
         """Set whether the queue is driven. The caller holds the lock, so that the app receives the changes in order."""

@@ -60,7 +60,6 @@ class Navigator(Guarded, App[None]):
         """Where the app is, or where the last key leads. Its mode is the current one, except between the two."""
         self.opened = OpenedSession()
         self.job_folder: Path | None = None
-        """Folder of the job that Job shows; None without a job."""
         self.session_screens: list[Any] = []
         """Screens of the modes created so far (`SessionScreen`)."""
         self._trail: list[str] = []
@@ -103,7 +102,6 @@ class Navigator(Guarded, App[None]):
             self.call_later(self._enter)
 
     def _modes_of(self, section: str) -> list[str]:
-        """Return the modes that show a section of the session in view, the best fit first."""
         if section in ("start", "kernels"):
             return ["home" if section == "start" else "hlo"]
         programs = ["program"] if self.session.programs else []
@@ -189,7 +187,6 @@ class Navigator(Guarded, App[None]):
         return [screen for screen in self.session_screens if self.current_mode == screen.MODE and screen.is_attached]
 
     def show_state(self) -> None:
-        """Update the first line of the screen, and the keys that depend on what goes on."""
         for screen in self.screens_in_view():
             screen.show_state()
 
@@ -201,7 +198,6 @@ class Navigator(Guarded, App[None]):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-        """Run the action of a key; if it does nothing now, say why."""
         if await super().run_action(action, default_namespace, namespaces):
             return True
         node = default_namespace
@@ -218,7 +214,6 @@ class Navigator(Guarded, App[None]):
         return shown(binding.key) if binding.key.startswith(IN_MENU) else super().get_key_display(binding)
 
     def action_press(self, key: str) -> None:
-        """Press a key, for a click in the key bar."""
         self.simulate_key(key)
 
     def action_help(self) -> None:

@@ -81,7 +81,6 @@ class OpenedSession:
         return f"no activity since {moment}"
 
     def show(self, session: Session, path: Path | None, follower: Follower[Session] | None = None) -> None:
-        """Show another session; `follower` if another process still writes it."""
         if self._follower is not None and self._follower is not follower:
             self._follower.finish()
         if session is not self._session:

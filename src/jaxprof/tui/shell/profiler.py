@@ -1,4 +1,4 @@
-"""The app: its settings and devices, the session in view, what it writes, and quitting.
+"""The app: the user's settings and devices, the session in view, what it writes, and quitting.
 
 jax is never imported here, and numpy, psutil and the list of sessions only after the first frame, in threads. Quitting
 asks first while a run is in progress, except at the second ctrl+c; every child ends with the app.
@@ -17,27 +17,76 @@ from typing import TYPE_CHECKING
 from textual.app import App
 from textual.screen import ModalScreen
 
-from jaxprof.base.errors import JaxprofError, UsageError
+from jaxprof.base.config import Config, Value, keep
+from jaxprof.base.errors import JaxprofError, StorageError, UsageError, system_words
 from jaxprof.base.text import safe
 from jaxprof.base.units import counted, percent
 from jaxprof.tui import clock
+from jaxprof.tui.keys import check_keys, clashes, remap
 from jaxprof.tui.kit.guard import HIDDEN, in_daemon, in_thread
 from jaxprof.tui.kit.host import Destination, LiveChanged
 from jaxprof.tui.shell.device_monitor import DeviceMonitor, MachineSource
 from jaxprof.tui.shell.live import EventsArrived, Live, Maker, StorageFailed, make_scheduler
 from jaxprof.tui.shell.navigation import Navigator, create
 from jaxprof.tui.shell.opened_session import ProfileReading, read
-from jaxprof.tui.shell.user_settings import UserSettings
 from jaxprof.tui.theme import DARK, LIGHT, VARIABLES
 
 if TYPE_CHECKING:
-    from jaxprof.base.config import Config
     from jaxprof.events import Event
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.planning import PlannedRun
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.session import Session
     from jaxprof.session.log import Follower, Library
+
+
+class UserSettings:
+    """The user's settings, and where the app writes changes to them. Runs on the UI thread."""
+
+    def __init__(self, app: App[None], tell: Callable[[JaxprofError, str], None], config: Config | None) -> None:
+        self._app, self._tell, self._keeps = app, tell, config is not None
+        self.config = config or Config()
+        self._errors: list[JaxprofError] = []
+        self._keys: dict[str, str] = {}
+        try:
+            self._keys = check_keys(self.config.keys)
+        except JaxprofError as error:
+            self._errors.append(error)
+        self._errors += [
+            UsageError(str(clash), "`jaxprof config set keys.ID KEY` changes one.") for clash in clashes(self._keys)
+        ]
+        remap(self._keys)
+
+    def theme(self, *, light: bool) -> str:
+        """Return the theme to begin with: the user's if there is one of that name, otherwise the one that suits the
+        terminal's background."""
+        name, default = self.config.get("theme", str) or "auto", LIGHT.name if light else DARK.name
+        name = {"auto": default, "light": LIGHT.name, "dark": DARK.name}.get(name, name)
+        if name in self._app.available_themes:
+            return name
+        hint = f"Available themes: auto, dark, light, {', '.join(sorted(self._app.available_themes))}."
+        self._errors.append(JaxprofError(f"there is no theme {name!r}", hint))
+        return default
+
+    def start(self) -> None:
+        """Set the user's keys, report what is wrong with the settings, and save changes of the theme from now on."""
+        if self._keys:
+            self._app.set_keymap(self._keys)
+            self._app.call_after_refresh(self._app.refresh_bindings)  # no screen and key bar exist before the refresh
+        for error in self._errors:
+            self._tell(error, "Your settings")
+        self._app.theme_changed_signal.subscribe(self._app, lambda theme: self.keep("theme", theme.name))
+
+    def keep(self, name: str, value: Value) -> None:
+        """Write a setting that the user has chosen into their file, and report if that fails."""
+        if not self._keeps:
+            return
+        try:
+            keep(name, value)
+        except OSError as error:
+            self._tell(StorageError(f"{name} was not saved: {system_words(error)}", ""), "Your settings")
+        except JaxprofError as error:
+            self._tell(error, "Your settings")
 
 
 PlanSides = Callable[["Interpreter", "Path"], "list[PlannedRun]"]
@@ -106,7 +155,6 @@ class Profiler(Navigator, keys="app"):
             self.start_program(program)
 
     def on_unmount(self) -> None:
-        """End every child and thread, also when the app fails."""
         self.devices.stop()
         if self.reading is not None:
             self.reading.stop()
@@ -116,7 +164,6 @@ class Profiler(Navigator, keys="app"):
 
     @property
     def session_path(self) -> Path | None:
-        """The file of the open session; None while it has none."""
         return self.opened.path
 
     @property
@@ -152,7 +199,6 @@ class Profiler(Navigator, keys="app"):
         self.show_state()
 
     def follow_session(self) -> None:
-        """Read what another process has written since the last call."""
         runs, changed = self.opened.poll()
         if changed:
             if self.opened.silent_since:
@@ -210,14 +256,12 @@ class Profiler(Navigator, keys="app"):
         self.show(Destination(mode, {"profile": "overview", "program": "findings"}.get(mode, "")))
 
     def stop_reading(self) -> None:
-        """Stop reading a profile, if one is being read; the session in view stays."""
         if self.reading is not None:
             self.reading.stop()
             self.reading = None
             self.show_state()
 
     def _reading_changed(self, reading: ProfileReading) -> None:
-        """Show the progress of reading a profile; ignore a reading that was stopped."""
         if reading is self.reading:
             if reading.over:
                 self.reading = None
@@ -229,12 +273,10 @@ class Profiler(Navigator, keys="app"):
         self.stop_reading()
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Let Escape stop a reading, unless it closes a dialog first."""
         idle = self.reading is None or isinstance(self.screen, ModalScreen)
         return HIDDEN if action == "stop_reading" and idle else super().why_not(action, parameters)
 
     def ask_for_file(self, mode: str = "") -> None:
-        """Ask for a path and open it in a mode, by default in the one that fits it."""
         from jaxprof.analysis.target import Target, resolve
         from jaxprof.tui.kit.dialogs import FormField, ask_text
 
@@ -319,7 +361,6 @@ class Profiler(Navigator, keys="app"):
             screen.post_message(LiveChanged(message.busy))
 
     def session_moved(self, before: Path, after: Path) -> None:
-        """Update the paths after the file of a session, or the folder of a job, was renamed or moved."""
         if self.job_folder == before:
             self.job_folder = after
         if self.live.path == before:
@@ -389,7 +430,6 @@ class Profiler(Navigator, keys="app"):
         Confirm("Quit jaxprof?", question, "End it and quit").ask(self, lambda yes: self._quit())
 
     def _quit(self) -> None:
-        """End the children and close the log in a thread, then end the app."""
         self.devices.stop()
 
         def close() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from jaxprof.workloads.decorator import declaration_of
 from jaxprof.workloads.function import workload_of
-from jaxprof.workloads.model import DeferredModule, Workload
+from jaxprof.workloads.model import DeferredModule, Parameter, Workload
 
 if TYPE_CHECKING:
     import jax
@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 else:
     jax, jnp, np = DeferredModule("jax"), DeferredModule("jax.numpy"), DeferredModule("numpy")
 
-__all__ = ["jax", "jnp", "load", "np"]
+__all__ = ["jax", "jnp", "load", "np", "sizes"]
+
+
+def sizes(**descriptions: str) -> dict[str, Parameter]:
+    """Return parameters that are whole numbers from 1, with these descriptions."""
+    return {name: Parameter(description=text, minimum=1) for name, text in descriptions.items()}
 
 
 def load(file: str, name: str) -> Workload:

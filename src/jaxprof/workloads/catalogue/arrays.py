@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from math import log2
 
-from jaxprof.workloads.catalogue import jax, jnp, np
+from jaxprof.workloads.catalogue import jax, jnp, np, sizes
 from jaxprof.workloads.decorator import workload
 from jaxprof.workloads.model import Estimate, Parameter, Variant
 
@@ -25,7 +25,7 @@ _N = {"n": 1_000_000}
         "writes the whole array; compiled, one loop does all of them, so the gain is mostly memory traffic saved."
     ),
     inputs=["f32[n]"],
-    parameters={"n": Parameter(description="length of the vector", minimum=1)},
+    parameters=sizes(n="length of the vector"),
     presets={"quick": _N, "published": _N},
     numpy=selu_numpy,
     tolerance={"float32": 1e-5},
@@ -51,17 +51,17 @@ def transfer_inputs(random, bytes):
     return random.standard_normal(bytes // 4, dtype="float32")
 
 
-def aligned(inputs):
+def align(inputs):
     """Return x where a multiple of 64 bytes begins: XLA prefers such a buffer, and may share it on a CPU."""
-    return (place(inputs[0], 0),)
+    return (with_offset(inputs[0], 0),)
 
 
-def unaligned(inputs):
+def misalign(inputs):
     """Return x four bytes past a multiple of 64, so that it has to be copied."""
-    return (place(inputs[0], 4),)
+    return (with_offset(inputs[0], 4),)
 
 
-def place(x, offset):
+def with_offset(x, offset):
     room = np.empty(x.nbytes + 128, np.uint8)
     start = -room.ctypes.data % 64 + offset
     placed = room[start : start + x.nbytes].view(x.dtype)
@@ -86,28 +86,28 @@ def place(x, offset):
             name="numpy",
             how="numpy",
             function=copy,
-            adapt=aligned,
+            adapt=align,
             description="NumPy, a copy within host memory",
         ),
         Variant(
             name="host-to-device",
             how="eager",
             inputs="host",
-            adapt=aligned,
+            adapt=align,
             description="device_put of an array aligned to 64 bytes; shared, not copied, on a CPU",
         ),
         Variant(
             name="host-to-device-unaligned",
             how="eager",
             inputs="host",
-            adapt=unaligned,
+            adapt=misalign,
             description="device_put of an array 4 bytes off such a boundary; always a copy",
         ),
         Variant(
             name="device-to-host",
             how="eager",
             function=device_to_host,
-            adapt=aligned,
+            adapt=align,
             description="numpy.asarray of a device array that was not read before; a view, not a copy, on a CPU",
         ),
     ],
@@ -129,7 +129,7 @@ def put(x):
         "read once more. Mind the size: what fits in a cache measures the cache, and is no ceiling of the roofline."
     ),
     inputs=["f32[n]", "f32[n]"],
-    parameters={"n": Parameter(description="length of the arrays", minimum=1)},
+    parameters=sizes(n="length of the arrays"),
     presets={"quick": {"n": 2**25}, "published": {"n": 2**27}},
     variants=[
         Variant(name="numpy", how="numpy", description="NumPy on the host, in two passes"),
@@ -176,8 +176,7 @@ def sum_estimate(rows, columns, over):
     ),
     inputs=sum_inputs,
     parameters={
-        "rows": Parameter(description="rows of x", minimum=1),
-        "columns": Parameter(description="columns of x, contiguous in memory", minimum=1),
+        **sizes(rows="rows of x", columns="columns of x, contiguous in memory"),
         "over": Parameter(description="what is summed over", kind="choice", choices=("all", "rows", "columns")),
     },
     presets={
@@ -209,7 +208,7 @@ def sort_numpy(x):
         "workload that JAX may well lose."
     ),
     inputs=["f32[n]"],
-    parameters={"n": Parameter(description="length of the vector", minimum=1)},
+    parameters=sizes(n="length of the vector"),
     presets={"quick": {"n": 200_000}, "published": {"n": 2**24}},
     numpy=sort_numpy,
     tolerance={"float32": 0.0},
@@ -233,10 +232,10 @@ def fft_numpy(x):
         "n, whatever the library does; lengths with large prime factors are much slower than powers of two."
     ),
     inputs=["c64[batch,n]"],
-    parameters={
-        "batch": Parameter(description="how many transforms", minimum=1),
-        "n": Parameter(description="length of each", minimum=1),
-    },
+    parameters=sizes(
+        batch="how many transforms",
+        n="length of each",
+    ),
     presets={"quick": {"batch": 64, "n": 4096}, "published": {"batch": 1024, "n": 65_536}},
     numpy=fft_numpy,
     tolerance={"float32": 1e-5},

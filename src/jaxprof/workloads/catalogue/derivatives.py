@@ -3,7 +3,7 @@ differences, or with an answer that is known."""
 
 from __future__ import annotations
 
-from jaxprof.workloads.catalogue import jax, jnp, np
+from jaxprof.workloads.catalogue import jax, jnp, np, sizes
 from jaxprof.workloads.decorator import workload
 from jaxprof.workloads.model import Estimate, Parameter, Variant
 
@@ -40,7 +40,7 @@ def gradient_differences(x):
     ),
     factory=True,
     inputs=gradient_inputs,
-    parameters={"n": Parameter(description="number of points; the first three are 0, 1 and 2", minimum=1)},
+    parameters=sizes(n="number of points; the first three are 0, 1 and 2"),
     presets={"quick": {"n": 1_000_000}, "published": {"n": 3}},
     numpy=gradient_numpy,
     expected=gradient_differences,
@@ -180,7 +180,7 @@ def products_differences(x, y, u, v, *, products):
     ),
     inputs=products_inputs,
     parameters={
-        "n": Parameter(description="number of points", minimum=1),
+        **sizes(n="number of points"),
         "products": Parameter(description="which of them", kind="choice", choices=("vjp and jvp", "vjp")),
     },
     presets={"quick": {"n": 100_000, "products": "vjp and jvp"}, "published": {"n": 1, "products": "vjp"}},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from jaxprof.workloads.catalogue import jax, jnp, np
+from jaxprof.workloads.catalogue import jax, jnp, np, sizes
 from jaxprof.workloads.decorator import workload
 from jaxprof.workloads.model import Estimate, Parameter, Variant
 
@@ -37,13 +37,13 @@ def conv_estimate(batch, size, channels_in, channels_out, kernel):
         "choosing among its algorithms is part of the compile time; `published` is a layer of ResNet-50."
     ),
     inputs=["f32[batch,size,size,channels_in]", "f32[kernel,kernel,channels_in,channels_out]"],
-    parameters={
-        "batch": Parameter(description="number of images", minimum=1),
-        "size": Parameter(description="height and width of an image", minimum=1),
-        "channels_in": Parameter(description="channels of an image", minimum=1),
-        "channels_out": Parameter(description="channels of the result", minimum=1),
-        "kernel": Parameter(description="height and width of a kernel", minimum=1),
-    },
+    parameters=sizes(
+        batch="number of images",
+        size="height and width of an image",
+        channels_in="channels of an image",
+        channels_out="channels of the result",
+        kernel="height and width of a kernel",
+    ),
     presets={
         "quick": {"batch": 4, "size": 32, "channels_in": 16, "channels_out": 32, "kernel": 3},
         "published": {"batch": 128, "size": 56, "channels_in": 64, "channels_out": 64, "kernel": 3},
@@ -79,10 +79,10 @@ def layernorm_estimate(rows, features):
         "once. Look at the kernels: where the reductions end is where fusion stops."
     ),
     inputs=["f32[rows,features]", "f32[features]", "f32[features]"],
-    parameters={
-        "rows": Parameter(description="how many rows are normalised", minimum=1),
-        "features": Parameter(description="length of a row", minimum=1),
-    },
+    parameters=sizes(
+        rows="how many rows are normalised",
+        features="length of a row",
+    ),
     presets={"quick": {"rows": 2048, "features": 512}, "published": {"rows": 16_384, "features": 4096}},
     numpy=layernorm_numpy,
     tolerance={"float32": 1e-5},
@@ -120,12 +120,12 @@ def attention_estimate(batch, heads, length, depth):
         "the measured bytes are above the estimate is what a fused attention kernel would save."
     ),
     inputs=["f32[batch,heads,length,depth]"] * 3,
-    parameters={
-        "batch": Parameter(description="sequences", minimum=1),
-        "heads": Parameter(description="attention heads", minimum=1),
-        "length": Parameter(description="tokens of a sequence", minimum=1),
-        "depth": Parameter(description="features of a head", minimum=1),
-    },
+    parameters=sizes(
+        batch="sequences",
+        heads="attention heads",
+        length="tokens of a sequence",
+        depth="features of a head",
+    ),
     presets={
         "quick": {"batch": 1, "heads": 4, "length": 256, "depth": 64},
         "published": {"batch": 4, "heads": 16, "length": 2048, "depth": 64},
@@ -181,12 +181,12 @@ def rnn_estimate(length, batch, features, hidden):
         "loop, and its compile time grows with the length; op by op, every step pays for its dispatches."
     ),
     inputs=rnn_inputs,
-    parameters={
-        "length": Parameter(description="steps of the sequence", minimum=1),
-        "batch": Parameter(description="sequences side by side", minimum=1),
-        "features": Parameter(description="length of one input", minimum=1),
-        "hidden": Parameter(description="length of the state", minimum=1),
-    },
+    parameters=sizes(
+        length="steps of the sequence",
+        batch="sequences side by side",
+        features="length of one input",
+        hidden="length of the state",
+    ),
     presets={
         "quick": {"length": 32, "batch": 16, "features": 64, "hidden": 128},
         "published": {"length": 256, "batch": 64, "features": 512, "hidden": 1024},
@@ -279,9 +279,7 @@ def train_step_estimate(batch, features, hidden, hidden_layers, classes):
     ),
     inputs=train_step_inputs,
     parameters={
-        "batch": Parameter(description="examples of a step", minimum=1),
-        "features": Parameter(description="length of an example", minimum=1),
-        "hidden": Parameter(description="width of a hidden layer", minimum=1),
+        **sizes(batch="examples of a step", features="length of an example", hidden="width of a hidden layer"),
         "hidden_layers": Parameter(description="how many hidden layers", minimum=0),
         "classes": Parameter(description="number of classes", minimum=2),
         "learning_rate": Parameter(description="step of the descent", kind="float", minimum=0),

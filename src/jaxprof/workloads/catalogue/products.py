@@ -3,9 +3,9 @@ derived from the product with a vector."""
 
 from __future__ import annotations
 
-from jaxprof.workloads.catalogue import jax, jnp, np
+from jaxprof.workloads.catalogue import jax, jnp, np, sizes
 from jaxprof.workloads.decorator import workload
-from jaxprof.workloads.model import Estimate, Parameter, Variant
+from jaxprof.workloads.model import Estimate, Variant
 
 
 def gram_numpy(x):
@@ -21,7 +21,7 @@ def gram_numpy(x):
         "`jax-from-numpy` with `jax`: the difference is the transfer of x, paid at every call."
     ),
     inputs=["f32[n,n]"],
-    parameters={"n": Parameter(description="rows and columns of x", minimum=1)},
+    parameters=sizes(n="rows and columns of x"),
     presets={
         "quick": {"n": 1000},
         "published": {"n": 3000},
@@ -68,7 +68,7 @@ def square_inputs(random, n):
         "are positive, so nothing cancels and the relative error of a lower matrix precision is at its smallest."
     ),
     inputs=square_inputs,
-    parameters={"n": Parameter(description="rows and columns of x", minimum=1)},
+    parameters=sizes(n="rows and columns of x"),
     presets={"quick": {"n": 1000}, "published": {"n": 5000}},
     numpy=square_numpy,
     variants=["jax", "jit", "jit-highest"],
@@ -105,7 +105,7 @@ def bfloat16(inputs):
         "that bfloat16 holds exactly, so all of them must give the same result."
     ),
     inputs=peak_inputs,
-    parameters={"n": Parameter(description="rows and columns of both matrices", minimum=1)},
+    parameters=sizes(n="rows and columns of both matrices"),
     presets={"quick": {"n": 1024}, "published": {"n": 8192}},
     numpy=product_numpy,
     variants=[
@@ -158,12 +158,12 @@ def mean_product_estimate(batch, rows, columns, k):
         "source does not give k: 10 is our choice."
     ),
     inputs=["f32[batch,rows,k]", "f32[batch,k,columns]"],
-    parameters={
-        "batch": Parameter(description="number of products that are averaged", minimum=1),
-        "rows": Parameter(description="rows of each U (610 in the source)", minimum=1),
-        "columns": Parameter(description="columns of each Vt (9724 in the source)", minimum=1),
-        "k": Parameter(description="inner dimension; not given by the source", minimum=1),
-    },
+    parameters=sizes(
+        batch="number of products that are averaged",
+        rows="rows of each U (610 in the source)",
+        columns="columns of each Vt (9724 in the source)",
+        k="inner dimension; not given by the source",
+    ),
     presets={
         "quick": {"batch": 5, "rows": 610, "columns": 972, "k": 10},
         "published": {"batch": 100, "rows": 610, "columns": 9724, "k": 10},
@@ -230,11 +230,11 @@ _SIZES = {"rows": 150, "columns": 100, "vectors": 10}
     ),
     factory=True,
     inputs=["f32[rows,columns]", "f32[vectors,columns]"],
-    parameters={
-        "rows": Parameter(description="rows of the matrix", minimum=1),
-        "columns": Parameter(description="columns of the matrix", minimum=1),
-        "vectors": Parameter(description="how many vectors it is applied to", minimum=1),
-    },
+    parameters=sizes(
+        rows="rows of the matrix",
+        columns="columns of the matrix",
+        vectors="how many vectors it is applied to",
+    ),
     presets={"quick": _SIZES, "published": _SIZES},
     numpy=vmap_numpy,
     variants=[

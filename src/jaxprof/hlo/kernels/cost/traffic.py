@@ -28,7 +28,7 @@ class TrafficModel:
 
     def __init__(self, *, tiled: bool = False) -> None:
         self._known: dict[str, tuple[tuple[float, ...], int, int]] = {}
-        self._size: Callable[[Shape], int] = _tiled_bytes if tiled else attrgetter("bytes")
+        self._size: Callable[[Shape], int] = _bytes_in_tiles if tiled else attrgetter("bytes")
         """Bytes of a shape in main memory; `tiled` for TPU modules, whose layouts name tiles and memory spaces."""
         self._depth = 0
 
@@ -58,7 +58,7 @@ class TrafficModel:
             fractions = tuple(_demand(instruction, number, 1.0, True) for number in range(len(instruction.operands)))
         else:
             fractions = ()  # every operand is read whole
-        return fractions, 0, self._written(instruction, opcode)
+        return fractions, 0, self._result_bytes(instruction, opcode)
 
     def computation(self, computation: Computation) -> tuple[tuple[float, ...], int, int]:
         """Return the same three values as `_parts` for a fused computation, whose parameters are the operands."""
@@ -76,7 +76,7 @@ class TrafficModel:
         root = computation.root
         if root is None:
             return (), 0, 0
-        outputs = _outputs(root)
+        outputs = list(root.operand_instructions()) if root.opcode == "tuple" else [root]
         used: dict[str, float] = {output.name: 1.0 for output in outputs}
         used[root.name] = 1.0
         in_place = {output.name for output in map(_through_bitcasts, outputs) if updates_in_place(output)}
@@ -102,14 +102,14 @@ class TrafficModel:
                 used[name] = min(1.0, used.get(name, 0.0) + part)
         # Parameters are numbered from 0 without gaps, but a text from outside may number one 10**12.
         count = len(fractions) if all(number < len(fractions) for number in fractions) else 0
-        written = sum(self._written_of(output) for output in outputs)
+        written = sum(self._output_bytes(output) for output in outputs)
         return tuple(fractions.get(number, 0.0) for number in range(count)), constants, written
 
-    def _written_of(self, output: Instruction) -> int:
+    def _output_bytes(self, output: Instruction) -> int:
         real = _through_bitcasts(output)
-        return self._updated(real) if updates_in_place(real) else self._size(output.shape)
+        return self._update_bytes(real) if updates_in_place(real) else self._size(output.shape)
 
-    def _updated(self, instruction: Instruction) -> int:
+    def _update_bytes(self, instruction: Instruction) -> int:
         update = instruction.operand(1 if instruction.opcode == "dynamic-update-slice" else -1)
         whole = self._size(instruction.shape)
         if update is None or not instruction.shape.elements:
@@ -117,12 +117,12 @@ class TrafficModel:
         # The update may be on the chip, where its own bytes do not count, so take its share of the array.
         return min(whole, round(whole * update.shape.elements / instruction.shape.elements))
 
-    def _written(self, instruction: Instruction, opcode: str) -> int:
+    def _result_bytes(self, instruction: Instruction, opcode: str) -> int:
         """Return the bytes that a single instruction writes, without the operands that an asynchronous start
         repeats."""
         shape = instruction.shape
         if opcode in _UPDATING:
-            return self._updated(instruction)
+            return self._update_bytes(instruction)
         if opcode in ("copy-start", "recv"):
             return self._size(shape.tuple_shapes[0] if shape.tuple_shapes else shape)
         if opcode == "send":
@@ -134,11 +134,6 @@ class TrafficModel:
         if opcode == "custom-call":
             return sum(self._size(leaf) for leaf in _results(instruction))
         return self._size(shape)
-
-
-def _outputs(root: Instruction) -> list[Instruction]:
-    """Return what a computation writes: its root, or the members of the tuple that its root makes."""
-    return list(root.operand_instructions()) if root.opcode == "tuple" else [root]
 
 
 def _through_bitcasts(instruction: Instruction) -> Instruction:
@@ -164,7 +159,7 @@ def updates_in_place(instruction: Instruction) -> bool:
     return target is not None and _through_bitcasts(target).opcode == "parameter"
 
 
-def _tiled_bytes(shape: Shape) -> int:
+def _bytes_in_tiles(shape: Shape) -> int:
     """Return bytes in whole tiles; 0 for arrays on the chip (`S(1)` and every other space except main memory and the
     host)."""
     return sum(

@@ -44,7 +44,6 @@ class AxisWindow:
         return self.start + int((column + 0.5) * self.span / width)
 
     def column_of(self, time: int, width: int) -> int:
-        """Return the column of a position, which may be outside of the window."""
         return (time - self.start) * width // self.span
 
     def part(self, start: int, span: int) -> AxisWindow:
@@ -125,7 +124,6 @@ class Browse:
     # -- the window -------------------------------------------------------------------------------------------
 
     def zoom_by(self, step: int) -> None:
-        """Show half or twice as much around the cursor."""
         self.zoom(ZOOM**-step, self.cursor)
 
     def zoom(self, factor: float, around: int) -> None:
@@ -164,7 +162,6 @@ class Browse:
     # -- the cursor -------------------------------------------------------------------------------------------
 
     def look_at(self, time: int) -> None:
-        """Move the cursor to a time, and bring it into view."""
         self.cursor = min(max(time, self.whole.start), self.whole.end - 1)
         if not self.window.start <= self.cursor < self.window.end:
             self.window = self.whole.part(self.cursor - self.window.span // 2, self.window.span)
@@ -173,14 +170,12 @@ class Browse:
         self.look_at(self.whole.start if step < 0 else self.whole.end - 1)
 
     def step(self, step: int) -> None:
-        """Move the cursor by a column; the window follows."""
         time = self.window.time_at(self.window.column_of(self.cursor, self.width) + step, self.width)
         self.cursor = min(max(time, self.whole.start), self.whole.end - 1)
         if not self.window.start <= self.cursor < self.window.end:
             self.window = self._panned(step)
 
     def event(self, step: int) -> None:
-        """Go to the next or the previous interval of the row."""
         under = self.under_cursor
         if under is None:
             return
@@ -191,7 +186,6 @@ class Browse:
             self.look_at(int(row.starts[index]))
 
     def open(self) -> None:
-        """Open or close the lane under the cursor."""
         lane = self.lines[self.line][0] if self.lines else None
         if lane is not None and self.lanes.lanes[lane].opens:
             self._open ^= {lane}
@@ -212,14 +206,12 @@ class Browse:
 
     @property
     def range(self) -> tuple[int, int] | None:
-        """Begin and end of the selected range; None without one."""
         if self.anchor is None:
             return None
         low, high = sorted((self.anchor, self.cursor))
         return low, max(high, low + 1)
 
     def mark(self) -> None:
-        """Begin a range at the cursor, or clear it."""
         self.anchor = self.cursor if self.anchor is None else None
 
     def step_back(self) -> bool:
@@ -237,7 +229,6 @@ class Browse:
 
     @property
     def linked(self) -> End | None:
-        """The kernel of the launch under the cursor, or the launch of the kernel; None without a link."""
         under = self.under_cursor
         if under is None:
             return None
@@ -248,7 +239,6 @@ class Browse:
         return other_end(self.lanes, End(self.lines[self.line][0], number, index))
 
     def follow(self) -> None:
-        """Go to the other end of the link under the cursor."""
         end = self.linked
         if end is not None:
             self.go(end)
@@ -265,7 +255,6 @@ def fitting(lanes: Sequence[LaneGroup], room: int) -> set[int]:
 
 
 def extent(row: LaneRow, time: int, whole: AxisWindow) -> tuple[int, int]:
-    """Return the begin and end of the interval at a time, or of the gap there."""
     at = row.at(time)
     if at is not None:
         return int(row.starts[at]), int(row.ends[at])

@@ -47,8 +47,6 @@ _HIT = "$accent"
 
 @frozen
 class Columns:
-    """A row in a window, column by column."""
-
     kind: Ints
     """Index of the kind in each column, -1 where nothing ran."""
     height: NDArray[np.float64]
@@ -64,7 +62,6 @@ def edges(window: AxisWindow, width: int) -> Ints:
 
 
 def columns_of(row: LaneRow, window: AxisWindow, width: int, hits: Busy | None = None) -> Columns:
-    """Return the part of `row` that is in `window`, in `width` columns."""
     borders = edges(window, width)
     if row.values is not None:
         # of a counter, the highest value in each column, as a share of its highest value of all
@@ -94,8 +91,7 @@ def columns_of(row: LaneRow, window: AxisWindow, width: int, hits: Busy | None =
 def cells(
     lane: LaneGroup, row: LaneRow, window: AxisWindow, width: int, hits: Busy | None = None
 ) -> tuple[list[str], list[str]]:
-    """Return the character and the style of each of `width` columns of a row. A wide enough interval carries its name,
-    which is drawn on its colour, not in it."""
+    """Return characters and styles of the columns of a row. A wide enough interval carries its name on its colour."""
     drawn = columns_of(row, window, width, hits)
     matched = drawn.hit.tolist()
     glyphs: list[str] = []
@@ -147,8 +143,7 @@ def ruler_time(value: float, step: float) -> str:
 
 
 def title(lane: LaneGroup, number: int, row: LaneRow, room: int) -> str:
-    """Return the title of a line in `room` columns: a lane (`number` -1) by name, a thread by number, or a deeper
-    level. The details show the name of a thread."""
+    """Return the title of a line: a lane (`number` -1) by name, a thread by number, or a deeper level."""
     room -= 2
     several = lane.summary.capacity
     mark, name, note = " ", lane_name(lane), ""
@@ -201,7 +196,6 @@ NS = 1e-9
 
 
 def legend(lanes: Lanes, width: int) -> Content:
-    """Return the colours of the kinds that occur, as many as fit."""
     line = Content("")
     for kind in lanes.kinds:
         item = Content.assemble(("■", STYLES[KINDS[kind]]), f" {KINDS[kind]}  ")
@@ -212,7 +206,6 @@ def legend(lanes: Lanes, width: int) -> Content:
 
 
 def cursor_lines(browse: Browse, width: int) -> list[Content]:
-    """Return the interval, idle time or counter value under the cursor."""
     under, time = browse.under_cursor, browse.cursor
     if under is None:
         return []
@@ -272,8 +265,7 @@ PARTS = {part.name: part.name.removesuffix("_exposed").replace("_", " ") for par
 
 
 def step_lines(event: StepsMeasured | None, time: float, device: str, width: int) -> list[Content]:
-    """Return the parts of the step at `time` (seconds), on `device` if that has one, else on another device; and those
-    of the mean of all complete steps."""
+    """Return the parts of the step at `time` (seconds), preferably on `device`, and of the mean complete step."""
     steps = [step for step in event.steps if step.seconds > 0] if event is not None else []
     if event is None or not steps:
         return [Content.styled("The parts of a step are unknown: no steps and no kernels were found.", "$text-muted")]
@@ -301,7 +293,6 @@ def step_lines(event: StepsMeasured | None, time: float, device: str, width: int
 
 
 def _part(part: str, row: tuple[str, StepTimes | None]) -> str:
-    """Return a part of a step with its share; empty if it took no time."""
     step = row[1]
     took = getattr(step.parts, part) if step is not None else 0.0
     return f"{seconds(took)} {percent(took / step.seconds)}" if step is not None and took else ""

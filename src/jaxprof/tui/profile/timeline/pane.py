@@ -23,7 +23,7 @@ from jaxprof.base.units import counted, integer, seconds
 from jaxprof.session.run import IMPORTED
 from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.kit.drawing import styled_runs
-from jaxprof.tui.kit.filter import FilterLine, compiled, following
+from jaxprof.tui.kit.filter import FilterLine, compile_pattern, following
 from jaxprof.tui.kit.guard import HIDDEN, Guarded, Hidden, in_thread, on
 from jaxprof.tui.kit.host import Destination, Host
 from jaxprof.tui.kit.picture import Lines, Picture, show_titles
@@ -71,7 +71,6 @@ class TimelineView(RowList[LaneLine], keys="timeline"):
     # -- what is shown ----------------------------------------------------------------------------------------
 
     def show(self, lanes: Lanes, words: str = "") -> None:
-        """Show other lanes from start to end, or `words` if there are none."""
         self.browse, self.empty = Browse(lanes, self._width, self._room), words
         self.refresh_bindings()
         self.show_matches(None)
@@ -184,7 +183,6 @@ class TimelineView(RowList[LaneLine], keys="timeline"):
         self.changed()
 
     def _column(self, event: events.MouseEvent) -> int | None:
-        """Return the column of the lanes under the mouse; None over the names."""
         offset = event.get_content_offset(self)
         return offset.x - self._gutter - 1 if offset is not None and offset.x > self._gutter else None
 
@@ -203,7 +201,6 @@ class TimelineView(RowList[LaneLine], keys="timeline"):
             self.changed()
 
     def on_click(self, event: events.Click) -> None:
-        """Move the cursor; over the names, open the lane."""
         event.prevent_default()
         row, column, browse = self._row_at(event), self._column(event), self.browse
         if row >= 0:
@@ -220,14 +217,11 @@ FACTS_LINES = 8
 
 
 class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
-    """The timeline of one run."""
-
     _steps: StepsMeasured | None = None
     _of: tuple[Session | None, str] = (None, "")
     """The session and the run whose timeline is shown or read; no run without a timeline."""
     _search_state = ""
     _kernel = ""
-    """The kernel to go to once the timeline has been read."""
 
     def compose(self) -> ComposeResult:
         with Vertical(id="lane-box", classes="box") as box:
@@ -334,7 +328,6 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
     # -- keys -------------------------------------------------------------------------------------------------
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
-        """Enable HLO on an interval of an op, the search on a timeline, and the next match if there are any."""
         if not self.is_mounted:
             return super().why_not(action, parameters)
         if action == "search" and not self.view.count:
@@ -348,7 +341,6 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
 
     @property
     def _label(self) -> tuple[str, int | None] | None:
-        """Name and number of the op of the interval under the cursor; None in an idle time."""
         under = self.view.browse.under_cursor
         return under[0].labels[int(under[1].label[under[2]])] if under is not None and under[2] is not None else None
 
@@ -358,7 +350,6 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         return self.view.browse.lanes.ops[label[1]] if label is not None and label[1] is not None else None
 
     def action_hlo(self) -> None:
-        """Go to the HLO of the run that the kernel belongs to."""
         op, app = self._op, cast("Host", self.app)
         run = run_of_op(app.session, self._of[1], op) if op is not None else None
         if op is not None and run is None:
@@ -383,7 +374,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         self._search_state = ""
         if message.text:
             try:
-                found = search(self.view.browse.lanes, compiled(message.text))
+                found = search(self.view.browse.lanes, compile_pattern(message.text))
             except JaxprofError as error:
                 self._search_state = safe(error.what)
             else:
@@ -419,7 +410,6 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         return undone
 
     def want_kernel(self, name: str) -> None:
-        """Go to the first execution of a kernel, once the timeline has been read."""
         self._kernel, lanes = name, self.view.browse.lanes
         if not name or not self.view.count:
             return
@@ -439,7 +429,6 @@ def _median(matches: Matches) -> str:
 
 
 def run_of_op(session: Session, run_id: str, op: TimelineOp) -> str | None:
-    """Return the run that has the HLO of an op; None if no run has it."""
     if session.runs[run_id].plan.how != IMPORTED:
         return run_id if "hlo" in session.runs[run_id].texts else None
     programs = [run for run in session.runs.values() if run.plan.how == IMPORTED and "hlo" in run.texts]

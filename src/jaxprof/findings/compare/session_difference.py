@@ -14,23 +14,24 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, TypeAlias
 
-from jaxprof.analysis.compare.difference import Difference, FigureDifference, environments, exact_facts, figures
+from jaxprof.analysis.kernels import MeasuredKernel
 from jaxprof.analysis.kernels.measured import measured, stage_times
-from jaxprof.analysis.kernels.measured_kernel import MeasuredKernel
 from jaxprof.analysis.kernels.memory import KINDS, SCHEDULE, MemoryPicture, memory_of_run
 from jaxprof.analysis.opener import read_module
 from jaxprof.analysis.runs.run_result import RunCost, module_cost, result, run_cost
-from jaxprof.analysis.runs.speedup import AbVersus, compared, compared_once, side_versus
+from jaxprof.analysis.runs.speedup import AbVersus, compare_once, compared, side_versus
 from jaxprof.base.grouping import Pair, paired, pairs
 from jaxprof.base.values import frozen
+from jaxprof.findings.compare import Difference, FigureDifference, environments, exact_facts, figures
 from jaxprof.session import Run, Session
 from jaxprof.stats.comparison import TimeComparison, compare_apart, refuse
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.compare.kernel_difference import KernelDifferences
     from jaxprof.analysis.programs.functions import FunctionCompiles
     from jaxprof.analysis.programs.result import ProgramResult
+    from jaxprof.analysis.runs.ab import AbResult
     from jaxprof.events.finding import Finding
+    from jaxprof.findings.compare.kernel_difference import KernelDifferences
     from jaxprof.hlo.kernels.collectives import Collective
     from jaxprof.hlo.kernels.liveness import LiveValue
     from jaxprof.hlo.text.model import Module
@@ -181,7 +182,7 @@ def session_difference(
             continue
         program = None
         if first.is_program and second.is_program:
-            from jaxprof.analysis.programs.derive import program_result
+            from jaxprof.findings.program_result import program_result
 
             program = program_difference(program_result(before, first.id), program_result(after, second.id))
         runs.append(
@@ -200,6 +201,12 @@ def session_difference(
         tuple(first for first, second in pairs if first is not None and second is None),
         tuple(second for first, second in pairs if first is None and second is not None),
     )
+
+
+def ab_difference(compared: AbResult, versus: AbVersus) -> SessionDifference:
+    """Return all differences of a side to A but the times, exact facts first; A is `before`. Reads the HLO of both."""
+    baseline = compared.baseline.id
+    return session_difference(compared.session, compared.session, run_before=baseline, run_after=versus.run.id)
 
 
 def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> RunDifference:
@@ -261,7 +268,7 @@ def _of_modules(
     after_measured: Sequence[MeasuredKernel] | None = None,
 ) -> ModuleDifference:
     """Compare the kernels of two modules, with their times if both were captured, the collectives and the findings."""
-    from jaxprof.analysis.compare.kernel_difference import kernel_differences
+    from jaxprof.findings.compare.kernel_difference import kernel_differences
     from jaxprof.findings.hlo import findings
     from jaxprof.hlo.kernels.collectives import collectives
 
@@ -459,7 +466,7 @@ def _phases(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> t
     if not (run_a.plan.side and run_b.plan.side):  # sides differ on purpose, such as in size or precision
         reasons += unlike(run_a, run_b)
     in_one_group = session_a is session_b and (run_a.plan.baseline or run_a.id) == (run_b.plan.baseline or run_b.id)
-    once_times = compared_once(run_a, run_b, {*ours, *theirs}) if in_one_group else {}
+    once_times = compare_once(run_a, run_b, {*ours, *theirs}) if in_one_group else {}
     for phase in dict.fromkeys((*ours, *theirs)):
         before, after = ours.get(phase), theirs.get(phase)
         if before is None and after is None:

@@ -14,8 +14,7 @@ from jaxprof.events import CheckReported, DeviceReading, WarningRaised
 from jaxprof.events.finding import CatalogueEntry
 from jaxprof.session import Run
 from jaxprof.stats.comparison import TimeComparison
-from jaxprof.stats.modes import modes_text, two_modes
-from jaxprof.stats.summary import Summary, median_interval, outliers
+from jaxprof.stats.summary import Summary, median_interval, modes_text, outliers, two_modes
 from jaxprof.stats.turns import change_within
 
 
@@ -57,9 +56,24 @@ def derived_warnings(run: Run, summary: Summary | None, readings: Sequence[Devic
     if summary is not None and run.over:
         samples = steady_samples(run)  # the warnings from samples cost two bootstraps, so they are kept
         yield from _warnings_of.of((samples,), (run.id, len(samples)), lambda: tuple(_sample_warnings(run, summary)))
-    yield from _page_fault_warning(run)
-    yield from _busy_warning(run)
-    yield from _throttling_warning(run, readings)
+    # Page faults count on CPUs alone: a call on an accelerator is not what the host's processors do meanwhile.
+    faults, share = calls_figure(run, "page_faults"), calls_figure(run, "kernel_share")
+    on_cpu = run.plan.device.startswith("cpu")
+    if on_cpu and faults is not None and faults >= LEAST_PAGE_FAULTS and share is not None and share >= KERNEL_SHARE:
+        counts = (
+            f"about {counted(round(faults), 'page fault')} a call, and {percent(share)} of its CPU time in the kernel"
+        )
+        why = "memory that a call frees goes back to the system, and comes back page by page, zeroed"
+        side = {"numpy": "NumPy", "eager": "Op by op"}.get(run.plan.how, "jit")
+        fix = _PAGE_FAULT_FIXES[side]
+        yield _warning(run, _PAGE_FAULTS, f"{counts}: {why}", fix[0].upper() + fix[1:])
+    others, cores = others_cores(run)
+    if others > BUSY_SHARE * cores:
+        used = f"{others:.1f} of {cores:g} cores"
+        yield _warning(run, _BUSY_MACHINE, f"the machine was busy: other processes used {used} during the run")
+    reasons = sorted({reason for reading in readings for reason in reading.throttle_reasons})
+    if reasons:
+        yield _warning(run, _THROTTLED, f"{run.plan.device} throttled its clocks during the run: {', '.join(reasons)}")
     if run.check is not None and run.check.passed is False:
         against = f" ({run.check.against})" if run.check.against else ""
         words = f"the result differs from the expected one{against}: {what_is_wrong(run.check)}"
@@ -113,21 +127,6 @@ def _sample_warnings(run: Run, summary: Summary) -> Iterator[WarningRaised]:
     if summary.count < FEW_SAMPLES:
         yield _warning(run, _FEW_SAMPLES, f"only {counted(summary.count, 'sample')}: too few for an interval")
         return
-    yield from _interval_warnings(run, summary)
-    samples = steady_samples(run)
-    yield from _order_warnings(run, summary, samples)
-    yield from _distribution_warnings(run, summary, samples)
-
-
-_NOISE = _doubt("noise", "the median is not known well", "Half its 95 % interval is over 5 %.",
-    "Close other programs on the machine, fix the clocks, or give a larger --budget.")  # fmt: skip
-_NO_INTERVAL = _doubt("no_interval", "no interval can be given",
-    "Fewer than five blocks of calls are independent: there are few, or each is like the one before it.",
-    "More --launches give an interval over launches; a larger --budget gives more blocks.")  # fmt: skip
-
-
-def _interval_warnings(run: Run, summary: Summary) -> Iterator[WarningRaised]:
-    """Warn if the median has no interval or a wide one."""
     halfwidth = summary.relative_halfwidth
     if halfwidth is None:
         those = f"{counted(summary.count, 'sample')} of one launch, {between(summary.minimum, summary.maximum)}"
@@ -136,21 +135,7 @@ def _interval_warnings(run: Run, summary: Summary) -> Iterator[WarningRaised]:
     if halfwidth is not None and halfwidth > NOISY_HALFWIDTH:
         wide = spread(halfwidth, summary.low, summary.high)
         yield _warning(run, _NOISE, f"noisy: the 95 % interval of the median is {wide}")
-
-
-_DRIFT = _doubt("drift", "times drift", "The second half of the samples is faster or slower than the first.",
-    "The machine changed during the run: heat, clocks, or other work. Run it again.")  # fmt: skip
-_DISTURBED = _doubt("disturbed", "a call takes a different time in turns with other runs",
-    "The other runs affect it: its figures are those of the run alone, and so is its speed-up, unless both sides "
-    "are affected alike.",
-    "Find out what the others leave behind (memory, caches, clocks) that changes its time.")  # fmt: skip
-_UNSETTLED = _doubt("unsettled", "calls do not settle within a turn",
-    "Later calls of a turn differ from earlier ones.",
-    "The time of a call depends on what ran before it. Look at the samples in their order.")  # fmt: skip
-
-
-def _order_warnings(run: Run, summary: Summary, samples: Sequence[float]) -> Iterator[WarningRaised]:
-    """Warn if the time of a call depends on the turns of other runs, on its place in a block, or on when it ran."""
+    samples = steady_samples(run)
     beside = disturbed(run)
     if beside is not None:
         in_turns, alone = map(seconds, beside)
@@ -169,17 +154,6 @@ def _order_warnings(run: Run, summary: Summary, samples: Sequence[float]) -> Ite
             if abs(shift) > DRIFT:
                 by = f"{percent(abs(shift))} {'slower' if shift > 0 else 'faster'}"
                 yield _warning(run, _DRIFT, f"the second half of the samples is {by} than the first")
-
-
-_TWO_MODES = _doubt("two_modes", "two typical times",
-    "The samples have two modes: the median is typical of neither.",
-    "Look at the distribution: something alternates, such as threads, clocks, other work, or a cache.")  # fmt: skip
-_OUTLIERS = _doubt("outliers", "many samples far from the median", "More than a tenth of the samples.",
-    "Look at the distribution before you trust a single number: outliers are kept, and marked.")  # fmt: skip
-
-
-def _distribution_warnings(run: Run, summary: Summary, samples: Sequence[float]) -> Iterator[WarningRaised]:
-    """Warn if the median does not represent the samples."""
     modes = two_modes(samples)
     if modes is not None:
         once = " It changed once and stayed so." if modes.switches == 1 else ""
@@ -188,6 +162,31 @@ def _distribution_warnings(run: Run, summary: Summary, samples: Sequence[float])
     if modes is None and far > MANY_OUTLIERS * len(samples):
         share, most = percent(far / len(samples)), seconds(summary.maximum)
         yield _warning(run, _OUTLIERS, f"{share} of the samples lie far from the median (up to {most})")
+
+
+_NOISE = _doubt("noise", "the median is not known well", "Half its 95 % interval is over 5 %.",
+    "Close other programs on the machine, fix the clocks, or give a larger --budget.")  # fmt: skip
+_NO_INTERVAL = _doubt("no_interval", "no interval can be given",
+    "Fewer than five blocks of calls are independent: there are few, or each is like the one before it.",
+    "More --launches give an interval over launches; a larger --budget gives more blocks.")  # fmt: skip
+
+
+_DRIFT = _doubt("drift", "times drift", "The second half of the samples is faster or slower than the first.",
+    "The machine changed during the run: heat, clocks, or other work. Run it again.")  # fmt: skip
+_DISTURBED = _doubt("disturbed", "a call takes a different time in turns with other runs",
+    "The other runs affect it: its figures are those of the run alone, and so is its speed-up, unless both sides "
+    "are affected alike.",
+    "Find out what the others leave behind (memory, caches, clocks) that changes its time.")  # fmt: skip
+_UNSETTLED = _doubt("unsettled", "calls do not settle within a turn",
+    "Later calls of a turn differ from earlier ones.",
+    "The time of a call depends on what ran before it. Look at the samples in their order.")  # fmt: skip
+
+
+_TWO_MODES = _doubt("two_modes", "two typical times",
+    "The samples have two modes: the median is typical of neither.",
+    "Look at the distribution: something alternates, such as threads, clocks, other work, or a cache.")  # fmt: skip
+_OUTLIERS = _doubt("outliers", "many samples far from the median", "More than a tenth of the samples.",
+    "Look at the distribution before you trust a single number: outliers are kept, and marked.")  # fmt: skip
 
 
 _PAGE_FAULT_FIXES = {
@@ -206,42 +205,14 @@ _PAGE_FAULTS = _change(
 )
 
 
-def _page_fault_warning(run: Run) -> Iterator[WarningRaised]:
-    """Warn if the kernel takes a part of the calls for mapping memory. Only on CPUs: a call on an accelerator is not
-    what the host's processors do meanwhile."""
-    faults, share = calls_figure(run, "page_faults"), calls_figure(run, "kernel_share")
-    on_cpu = run.plan.device.startswith("cpu")
-    if on_cpu and faults is not None and faults >= LEAST_PAGE_FAULTS and share is not None and share >= KERNEL_SHARE:
-        counts = (
-            f"about {counted(round(faults), 'page fault')} a call, and {percent(share)} of its CPU time in the kernel"
-        )
-        why = "memory that a call frees goes back to the system, and comes back page by page, zeroed"
-        side = {"numpy": "NumPy", "eager": "Op by op"}.get(run.plan.how, "jit")
-        fix = _PAGE_FAULT_FIXES[side]
-        yield _warning(run, _PAGE_FAULTS, f"{counts}: {why}", fix[0].upper() + fix[1:])
-
-
 _BUSY_MACHINE = _doubt("busy_machine", "other processes used the cores",
     "They used more than 15 % of the cores during the run.",
     "Run it again on an idle machine: until then the times are an upper bound.")  # fmt: skip
 
 
-def _busy_warning(run: Run) -> Iterator[WarningRaised]:
-    others, cores = others_cores(run)
-    if others > BUSY_SHARE * cores:
-        used = f"{others:.1f} of {cores:g} cores"
-        yield _warning(run, _BUSY_MACHINE, f"the machine was busy: other processes used {used} during the run")
-
-
 _THROTTLED = _doubt("throttled", "the device throttled its clocks",
     "Heat or its power limit made it slower during the run.",
     "Check the temperature and the power limit; a throttled device gives the times of a slower one.")  # fmt: skip
-
-
-def _throttling_warning(run: Run, readings: Sequence[DeviceReading]) -> Iterator[WarningRaised]:
-    reasons = sorted({reason for reading in readings for reason in reading.throttle_reasons})
-    if reasons:
-        yield _warning(run, _THROTTLED, f"{run.plan.device} throttled its clocks during the run: {', '.join(reasons)}")
 
 
 def _digits(value: float | None) -> str:

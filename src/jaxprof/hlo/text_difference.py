@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from jaxprof.base.grouping import Existence, Pair, paired
 from jaxprof.base.values import frozen
-from jaxprof.hlo.compare.fingerprint import NUMBERS, Fingerprints, diff, settings_of, split_code
+from jaxprof.hlo.fingerprint import NUMBERS, Fingerprints, diff, settings_of, split_code
 from jaxprof.hlo.kernels.opcodes import FREE, base_opcode
 from jaxprof.hlo.text.model import Computation, Instruction, Module
 
@@ -91,7 +91,8 @@ def text_difference(before: Module, after: Module) -> TextDifference:
                 reordered.append((second.name, *parted))
         for left, right in alike:
             settings += _setting_differences(left, right)
-            if _code_differs(left, right):
+            ours, theirs = left.attributes.get("backend_config", ""), right.attributes.get("backend_config", "")
+            if ours != theirs and split_code(ours)[1] != split_code(theirs)[1]:
                 code.append(right.name)
     header = tuple(_header(before, after))
     return TextDifference(header, tuple(changed), tuple(settings), tuple(code), tuple(reordered))
@@ -146,11 +147,6 @@ def _leaves(config: str) -> dict[str, str]:
         else:
             leaves[name] = value if isinstance(value, str) else repr(value)
     return leaves
-
-
-def _code_differs(before: Instruction, after: Instruction) -> bool:
-    ours, theirs = before.attributes.get("backend_config", ""), after.attributes.get("backend_config", "")
-    return ours != theirs and split_code(ours)[1] != split_code(theirs)[1]
 
 
 def _header(before: Module, after: Module) -> Iterator[SettingDifference]:
@@ -208,6 +204,8 @@ def _partners(
         if one is not None and other is not None
     }
     matched = {one.name for one, _ in partners.values()}
+    # A value is everything that an instruction depends on, so one change makes all that follows unlike. What is left
+    # is matched in the order of the program, by its own work and by partners of its operands that were found before.
     left = {instruction.name: instruction for instruction in before if instruction.name not in matched}
     exact: dict[Hashable, list[Instruction]] = defaultdict(list)
     loose: dict[Hashable, list[Instruction]] = defaultdict(list)
@@ -233,6 +231,7 @@ def _partners(
             alike = [best] if best is not None else []
         if alike:
             partners[instruction.name] = left.pop(alike[0].name), status
+    # Which operands are gone is known only now, and a line that differs in nothing but a gone operand is the same.
     return {
         name: (
             partner,

@@ -16,11 +16,11 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from jaxprof.analysis.compare.difference import Difference
-from jaxprof.analysis.kernels.measured_kernel import MeasuredKernel
+from jaxprof.analysis.kernels import MeasuredKernel
 from jaxprof.base.grouping import paired
 from jaxprof.base.values import frozen
-from jaxprof.hlo.compare.fingerprint import NUMBERS, Fingerprints, settings_of
+from jaxprof.findings.compare import Difference
+from jaxprof.hlo.fingerprint import NUMBERS, Fingerprints, settings_of
 from jaxprof.hlo.kernels.flow import Flow, Passage
 from jaxprof.hlo.kernels.kernels import Kernel, kernels
 from jaxprof.hlo.kernels.kinds import held_in
@@ -295,15 +295,15 @@ class _Pairing:
             else:
                 changes = _changes(one, kernel, alike=self._prints[one] == self._prints[kernel])
                 yield KernelDifference("changed" if changes else "same", one, kernel, changes)
-        for kernel in self._unpaired(self._ours):
+        for kernel in self._without_partner(self._ours):
             yield KernelDifference("gone", kernel, None)
 
-    def _unpaired(self, side: Iterable[Kernel]) -> list[Kernel]:
+    def _without_partner(self, side: Iterable[Kernel]) -> list[Kernel]:
         return [kernel for kernel in side if kernel not in self._partner]
 
     def _pair_by(self, *keys: _Key) -> None:
         for key in keys:  # one key at a time: the place of a kernel depends on earlier pairs
-            for one, other in paired(self._unpaired(self._ours), self._unpaired(self._theirs), [key]):
+            for one, other in paired(self._without_partner(self._ours), self._without_partner(self._theirs), [key]):
                 if one is not None and other is not None:
                     self._join(one, other)
 
@@ -324,7 +324,7 @@ class _Pairing:
 
     def _similar_kernels(self) -> Iterator[tuple[Kernel, Kernel]]:
         """Yield kernels with at least half of their operations in common, the most similar first."""
-        ours, theirs = self._unpaired(self._ours), self._unpaired(self._theirs)
+        ours, theirs = self._without_partner(self._ours), self._without_partner(self._theirs)
         if max(len(ours), len(theirs)) > _MOST_COMPARED:
             return
         old, new = ([(at, one, _operations(one)) for at, one in enumerate(side)] for side in (ours, theirs))

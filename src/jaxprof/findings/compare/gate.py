@@ -12,19 +12,20 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from jaxprof.analysis.compare.difference import FigureDifference
-from jaxprof.analysis.compare.session_difference import (
-    PhaseDifference,
-    RunDifference,
-    arguments_of,
-    measurement,
-    run_difference,
-)
 from jaxprof.analysis.runs.run_result import result
 from jaxprof.base.errors import UsageError
 from jaxprof.base.grouping import paired
 from jaxprof.base.units import counted
 from jaxprof.base.values import frozen
+from jaxprof.findings.compare import FigureDifference
+from jaxprof.findings.compare.session_difference import (
+    PhaseDifference,
+    RunDifference,
+    ab_difference,
+    arguments_of,
+    measurement,
+    run_difference,
+)
 from jaxprof.stats.comparison import LimitState, TimeComparison
 
 if TYPE_CHECKING:
@@ -187,12 +188,12 @@ def judged(label: str, difference: RunDifference, limits: Iterable[GateLimit]) -
         if limit.is_time:
             continue
         figure = difference.facts.get(limit.fact) or FigureDifference(limit.fact, None, None)
-        state, reason = _judged_fact(figure, difference, limit)
+        state, reason = _judge_fact(figure, difference, limit)
         rows.append(GateRow(label, limit, state, figure, reason))
     return tuple(rows)
 
 
-def _judged_fact(figure: FigureDifference, difference: RunDifference, limit: GateLimit) -> tuple[LimitState, str]:
+def _judge_fact(figure: FigureDifference, difference: RunDifference, limit: GateLimit) -> tuple[LimitState, str]:
     """Return whether a fact is within its limit, and the reason if the numbers do not show it."""
     before, after = figure.before, figure.after
     if difference.unlike:
@@ -218,7 +219,7 @@ def judged_times(label: str, compared: AbResult, limits: Iterable[GateLimit]) ->
     """Apply each limit on a time to B, measured in turns with A. Reads the HLO of both."""
     wanted = [limit for limit in limits if limit.is_time]
     (versus,) = compared.versus
-    phases = {phase.code: phase for phase in compared.difference(versus).runs[0].phases}
+    phases = {phase.code: phase for phase in ab_difference(compared, versus).runs[0].phases}
     rows: list[GateRow] = []
     for limit in wanted:
         phase = phases.get(limit.fact)
@@ -230,11 +231,11 @@ def judged_times(label: str, compared: AbResult, limits: Iterable[GateLimit]) ->
         if limit.fact != "run" and times.launches == 1:
             once = "it happens once in a process, and there was one launch: --launches 5 has five"
             times = replace(times, refusal=once)
-        rows.append(_judged_time(label, limit, phase, times))
+        rows.append(_judge_time(label, limit, phase, times))
     return tuple(rows)
 
 
-def _judged_time(label: str, limit: GateLimit, phase: PhaseDifference, times: TimeComparison) -> GateRow:
+def _judge_time(label: str, limit: GateLimit, phase: PhaseDifference, times: TimeComparison) -> GateRow:
     state, reason = times.within(limit.growth)
     more = times.launches_until(lambda more: more.within(limit.growth)[0] != "undecided") if reason else None
     return GateRow(label, limit, state, phase, reason, times, more)

@@ -6,9 +6,9 @@ import re
 import pytest
 
 from hlo.kernels.programs import parameters, written
-from jaxprof.hlo.compare.fingerprint import Fingerprints
-from jaxprof.hlo.compare.text_difference import text_difference
+from jaxprof.hlo.fingerprint import Fingerprints
 from jaxprof.hlo.text import parse
+from jaxprof.hlo.text_difference import text_difference
 from tables import rows
 
 TEXT = """HloModule jit_f, is_scheduled=true, input_output_alias={ {}: (0, {}, may-alias) }

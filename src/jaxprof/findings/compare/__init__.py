@@ -1,4 +1,4 @@
-"""Figures of two sides and how they differ, for every comparison and the limits of `gate`.
+"""The difference of two programs or sessions, fact by fact, and limits on it.
 
 The code of a figure is the key of its fact, which has the unit and the title (`facts.comparisons`). Things of two sides
 are paired by `pairs`.

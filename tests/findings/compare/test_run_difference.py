@@ -10,7 +10,7 @@ from analysis.made_runs import hlo_text, planned, program_text, session
 from golden import figures_text, held, held_cases
 from hlo.kernels.programs import fused, looped, shapes, written
 from jaxprof import events as e
-from jaxprof.analysis.compare.session_difference import module_difference, run_difference
+from jaxprof.findings.compare.session_difference import module_difference, run_difference
 from report.sessions import kernel_times
 
 

@@ -10,8 +10,8 @@ import time
 import pytest
 
 from cli.calling import environment
-from jaxprof.runner import escalation
-from jaxprof.runner.escalation import KILL, TERMINATE, Escalation
+from jaxprof.runner import program_signals
+from jaxprof.runner.program_signals import KILL, TERMINATE, Escalation
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from pythons import stand_in
@@ -23,7 +23,7 @@ INTERRUPT, TERM, HANG_UP = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
 @pytest.fixture
 def clock(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr(escalation.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(program_signals.time, "monotonic", lambda: now[0])
     return now
 
 
@@ -40,21 +40,21 @@ def test_each_step_is_due_once_and_none_before_it_was_asked(clock, number):
     assert [step for _, step in asked] == list(range(1, len(asked) + 1))
 
 
-def test_a_second_request_skips_the_rest_of_a_step_and_sigterm_is_the_step_itself(clock):
+def test_a_second_signal_hastens_and_sigterm_is_a_step(clock):
     steps = Escalation()
     steps.ask(INTERRUPT)
     assert steps.due_step() is None
     steps.ask(INTERRUPT)
-    clock[0] += escalation.HASTE_SECONDS
+    clock[0] += program_signals.HASTE_SECONDS
     assert (steps.due_step(), steps.due_step()) == (TERMINATE, None)
     steps.ask(INTERRUPT)
-    clock[0] += escalation.HASTE_SECONDS
+    clock[0] += program_signals.HASTE_SECONDS
     assert steps.due_step() == KILL
     steps = Escalation()
     steps.ask(INTERRUPT)
     steps.ask(TERM)
     assert (steps.step, steps.due_step()) == (TERMINATE, None)
-    clock[0] += escalation.GRACE_SECONDS
+    clock[0] += program_signals.GRACE_SECONDS
     assert steps.due_step() == KILL
 
 
@@ -62,10 +62,10 @@ JOB = """
 import os, sys
 from functools import partial
 from pathlib import Path
-from jaxprof.runner import escalation
+from jaxprof.runner import program_signals
 from jaxprof.runner.job_launch import JobLaunch
-from jaxprof.runner.passing_signals import passing_signals
-escalation.GRACE_SECONDS = float(sys.argv[1])
+from jaxprof.runner.program_signals import passing_signals
+program_signals.GRACE_SECONDS = float(sys.argv[1])
 with passing_signals() as pass_to:
     launch = JobLaunch(["/bin/sh", "-c", sys.argv[2]], 2, "job")
     pass_to(launch.signal)
@@ -125,7 +125,7 @@ def start(tmp_path):
 @pytest.mark.process
 @pytest.mark.parametrize("number", [INTERRUPT, TERM, HANG_UP], ids=lambda number: number.name)
 @pytest.mark.parametrize("kind", PROGRAMS)
-def test_a_job_ends_with_all_that_it_has_started_and_its_sessions_are_closed(start, tmp_path, kind, number):
+def test_a_job_ends_whole_and_closes_its_sessions(start, tmp_path, kind, number):
     lines = RECORDER.format(program='/bin/sh -c "$PROGRAM"', code=1)
     job = start("-c", JOB, "0.4", lines, PROGRAM=PROGRAMS[kind])
     job.until_ready("launched", "ready-0", "ready-1")
@@ -140,7 +140,7 @@ def test_a_job_ends_with_all_that_it_has_started_and_its_sessions_are_closed(sta
 
 
 @pytest.mark.process
-def test_a_process_that_is_stopped_while_it_records_is_continued_and_one_that_never_ends_is_killed(start, tmp_path):
+def test_stopped_recorders_are_continued_and_endless_ones_killed(start, tmp_path):
     lines = RECORDER.format(program="touch ready-$RANK; kill -STOP $$", code=0)
     job = start("-c", JOB, "20", lines)
     job.until_ready("launched", "ready-0", "ready-1")
@@ -153,7 +153,7 @@ def test_a_process_that_is_stopped_while_it_records_is_continued_and_one_that_ne
 
 
 @pytest.mark.process
-def test_what_cleans_up_has_its_time_and_a_repeated_request_does_not_wait(start, tmp_path):
+def test_cleaning_up_has_time_unless_asked_again(start, tmp_path):
     tidy = "trap 'sleep 0.3; echo tidy > tidy-$RANK; exit 0' INT; touch ready-$RANK; while :; do sleep 0.05; done"
     job = start("-c", JOB, "5", tidy)
     job.until_ready("launched", "ready-0", "ready-1")
@@ -177,8 +177,8 @@ def test_what_cleans_up_has_its_time_and_a_repeated_request_does_not_wait(start,
 
 SCRIPT = """
 import sys
-from jaxprof.runner import escalation
-escalation.GRACE_SECONDS = float(sys.argv.pop(1))
+from jaxprof.runner import program_signals
+program_signals.GRACE_SECONDS = float(sys.argv.pop(1))
 from jaxprof.cli.main import main
 main()
 """
@@ -204,7 +204,7 @@ def test_so_does_a_single_program(start, tmp_path, kind, number):
 
 
 @pytest.mark.process
-def test_a_program_that_handles_a_signal_itself_is_left_to_do_so_unless_it_is_another_one(start, tmp_path):
+def test_a_program_that_handles_that_signal_is_left_alone(start, tmp_path):
     """As its recorder says, whose part a line of the shell plays here."""
     (tmp_path / "train.py").touch()
     events = """{"type":"heartbeat","handled":[2]}\\n{"type":"warning_raised","code":"said","message":"said"}\\n"""

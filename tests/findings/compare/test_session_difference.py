@@ -11,12 +11,12 @@ from analysis.made_runs import run
 from analysis.made_runs import session as session_of
 from golden import figures_text, held, held_cases
 from jaxprof import events as e
-from jaxprof.analysis.compare.difference import FigureDifference, figures
-from jaxprof.analysis.compare.session_difference import session_difference
 from jaxprof.analysis.runs.ab import ab_result, ab_results, agreement, sides_beside
 from jaxprof.analysis.runs.speedup import side_versus
 from jaxprof.base.grouping import pairs
 from jaxprof.engine.measure import kept_arrays
+from jaxprof.findings.compare import FigureDifference, figures
+from jaxprof.findings.compare.session_difference import session_difference
 
 
 def launched(launches, *, baseline="r1"):

@@ -1,1 +1,0 @@
-"""Two modules beside each other: which instructions are the same, and how their texts differ."""
