@@ -84,6 +84,8 @@ WRAPPED = made.line(88, 0.01, "device_busy", "step", kind="inline", through="fla
 KEYS = made.line(88, 0.1, "host_busy", "rngs.params()", kind="dispatch", through="flax.nnx")
 KEYS_COMPILED = made.line(88, 0.1, "compile", "rngs.params()", kind="compile", through="flax.nnx")
 AROUND_KEYS = made.line(88, 0.3, "host_busy", "rngs.params()", kind="call", through="flax.nnx")
+WORKERS = made.line(85, 0.4, "waiting", "pool.imap()")
+STARTED = made.sampled(0, 4.0, {"waiting": 4.0}, [{**WORKERS, "seconds": 4.0}])
 SORT = made.line(30, 0.4, "data", "np.sort()", under=86)
 CALLBACK = made.line(88, 0.4, "host_busy", "step", kind="callback")
 COPIED = made.line(91, 0.4, "transfer", "x > 3", kind="transfer")
@@ -410,6 +412,11 @@ EDGES = {
         [*loop({**COPIED, "call": "jnp.array()"}), SEEN_COPIES],
     ),
     "twenty samples are enough for sixty per cent, and one is not": ("host_sync", brief(0.2), brief(0.01)),
+    "what a loop waits for before it first works is no wait of its iterations": (
+        "host_work",
+        [STARTED, *loop(WORKERS)],
+        [STARTED, *loop()],
+    ),
     "what grows at first and then stays is a start": (
         "arrays_grow",
         arrays(*range(10, 800, 10)),

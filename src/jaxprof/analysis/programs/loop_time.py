@@ -60,32 +60,40 @@ class Spot:
 
 
 class Spots:
-    """Sums over the sample windows of one program; each window is added once."""
+    """Sums over the sample windows of one program; each window is added once. What a loop did before JAX first worked
+    there, such as the start of its workers, is not in the loop."""
 
-    __slots__ = ("_totals", "consumed")
+    __slots__ = ("_totals", "_worked", "consumed")
 
     def __init__(self) -> None:
         self.consumed = 0
-        self._totals: dict[tuple[SourceLocation, str, str, str, tuple[LoopSite, ...], str], list[float]] = {}
+        self._worked: set[LoopKey] = set()
+        self._totals: dict[
+            tuple[SourceLocation, str, str, str, tuple[LoopSite, ...], str, frozenset[LoopKey]], list[float]
+        ] = {}
 
     def take(self, sampled: Sequence[ProgramSampled]) -> None:
         """Add the sample windows that have arrived since the last call."""
         for window in sampled[self.consumed :]:
-            sites = window.sites
+            lines = [
+                (line, _kind_of(line, window), tuple(window.sites[at] for at in line.sites if at < len(window.sites)))
+                for line in window.lines
+            ]
+            self._worked |= {site.key for _, kind, around in lines if kind in WORKS for site in around}
             length = window.monotonic_seconds - window.began_seconds - window.states.get("paused", 0.0)
             running = sum(line.seconds for line in window.lines if _may_be_delayed(line))
             delay = (window.delay_seconds or 0.0) / running if running > 0 else 0.0
-            for line in window.lines:
+            for line, kind, around in lines:
                 if not line.file or line.seconds <= 0:
                     continue
-                around = tuple(sites[at] for at in line.sites if 0 <= at < len(sites))
                 key = (
                     line.place,
                     line.state,
-                    _kind_of(line, window),
+                    kind,
                     line.call,
                     around,
                     line.through,
+                    frozenset(site.key for site in around) - self._worked,
                 )
                 total = self._totals.setdefault(key, [0.0, 0.0, 0.0, 0.0])
                 total[0] += line.seconds
@@ -97,8 +105,19 @@ class Spots:
     def spots(self) -> tuple[Spot, ...]:
         """Return the spots, longest time first."""
         merged = [
-            Spot(where, state, kind, call, sites, took, samples, int(size) or None, through, delay)
-            for (where, state, kind, call, sites, through), (took, samples, size, delay) in self._totals.items()
+            Spot(
+                where,
+                state,
+                kind,
+                call,
+                tuple(site for site in sites if site.key not in early & self._worked),
+                took,
+                samples,
+                int(size) or None,
+                through,
+                delay,
+            )
+            for (where, state, kind, call, sites, through, early), (took, samples, size, delay) in self._totals.items()
         ]
         return tuple(sorted(merged, key=lambda spot: -spot.seconds))
 
