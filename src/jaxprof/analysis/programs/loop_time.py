@@ -322,7 +322,7 @@ def outside_loop(windows: Sequence[ProgramSampled], key: LoopKey) -> OutsideLoop
         inside = {at for at, site in enumerate(window.sites) if site.key == key}
         for line in window.lines:
             kind = _kind_of(line, window)
-            if not line.file or inside.intersection(line.sites) or kind in STAGES or kind in OUTSIDE:
+            if not line.file or inside.intersection(line.sites) or kind in (*STAGES, *OUTSIDE, "unseen"):
                 continue
             if line.state in _HOST_STATES:
                 states[line.state] += line.seconds
