@@ -366,6 +366,16 @@ ENTRY main {{
     assert ("unused_output" in _codes(written(_BEFORE + text), "gpu")) is told
 
 
+def test_a_copy_exchanges_each_byte_with_the_host_once():
+    text = """
+        x = f32[1024]{0} parameter(0)
+        start = (f32[1024]{0:S(5)}, f32[1024]{0}, u32[]) copy-start(x)
+        ROOT done = f32[1024]{0:S(5)} copy-done(start)
+    """
+    assert _find(written(text), "host_transfer", "tpu").bytes == 4096
+    assert _find(written(_sent(", is_host_transfer=true")), "host_transfer").bytes == 4096
+
+
 @pytest.mark.parametrize("turns", [0, 5])
 def test_scores_that_go_through_memory_are_counted_written_and_read_in_each_turn(turns):
     assert (
