@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
 from jaxprof.analysis.programs.functions import row_seconds
@@ -68,9 +68,8 @@ class Spots:
     def __init__(self) -> None:
         self.consumed = 0
         self._worked: set[LoopKey] = set()
-        self._totals: dict[
-            tuple[SourceLocation, str, str, str, tuple[LoopSite, ...], str, frozenset[LoopKey]], list[float]
-        ] = {}
+        self._totals: dict[tuple[SourceLocation, str, str, str, tuple[LoopSite, ...], str, Set[LoopKey]], list[float]]
+        self._totals = {}
 
     def take(self, sampled: Sequence[ProgramSampled]) -> None:
         """Add the sample windows that have arrived since the last call."""
@@ -86,15 +85,8 @@ class Spots:
             for line, kind, around in lines:
                 if not line.file or line.seconds <= 0:
                     continue
-                key = (
-                    line.place,
-                    line.state,
-                    kind,
-                    line.call,
-                    around,
-                    line.through,
-                    frozenset(site.key for site in around) - self._worked,
-                )
+                early = frozenset(site.key for site in around) - self._worked
+                key = (line.place, line.state, kind, line.call, around, line.through, early)
                 total = self._totals.setdefault(key, [0.0, 0.0, 0.0, 0.0])
                 total[0] += line.seconds
                 total[1] += window.samples * line.seconds / length if length > 0 else 0.0
@@ -104,21 +96,11 @@ class Spots:
 
     def spots(self) -> tuple[Spot, ...]:
         """Return the spots, longest time first."""
-        merged = [
-            Spot(
-                where,
-                state,
-                kind,
-                call,
-                tuple(site for site in sites if site.key not in early & self._worked),
-                took,
-                samples,
-                int(size) or None,
-                through,
-                delay,
-            )
-            for (where, state, kind, call, sites, through, early), (took, samples, size, delay) in self._totals.items()
-        ]
+        merged = []
+        for (where, state, kind, call, around, through, early), total in self._totals.items():
+            sites = tuple(site for site in around if site.key not in early & self._worked)
+            took, samples, size, delay = total
+            merged.append(Spot(where, state, kind, call, sites, took, samples, int(size) or None, through, delay))
         return tuple(sorted(merged, key=lambda spot: -spot.seconds))
 
 

@@ -435,11 +435,10 @@ def _wraps(result: ProgramResult, library: str) -> bool:
     """Return whether a compiled function was seen at work, or compiled, below a library's call of it. A library may
     also only call operations, next to the functions of the loop."""
     single = _operations(result.spots)
-    return any(
-        (spot.kind in ("compiled", "inline", "fed") and (spot.place, spot.call) not in single)
-        or (spot.kind in STAGES and _is_of_compiled_function(result, spot))
-        for spot in result.spots
-        if spot.through == library
+    inside = [spot for spot in result.spots if spot.through == library]
+    working = (spot for spot in inside if spot.kind in ("compiled", "inline", "fed"))
+    return any((spot.place, spot.call) not in single for spot in working) or any(
+        spot.kind in STAGES and _is_of_compiled_function(result, spot) for spot in inside
     )
 
 
