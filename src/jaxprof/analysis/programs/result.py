@@ -324,12 +324,11 @@ class ProgramResult:
         takes, or may take; of the host's, what no sample saw at its line; of waiting, that for a processor."""
         seconds = {share.state: share.seconds for share in self.timeline}
         kinds = totals((spot.kind, spot.seconds) for spot in self.spots)
-        parts = {
-            "device_busy": (CALLS, sum(self.hot.launching.values())),
-            "host_busy": ("unattributed", kinds.get("unseen", 0.0)),
-            "waiting": ("processor_wait", kinds.get("preempted", 0.0)),
-        }
-        for state, (part, took) in parts.items():
+        for state, part, took in (
+            ("device_busy", CALLS, sum(self.hot.launching.values())),
+            ("host_busy", "unattributed", kinds.get("unseen", 0.0)),
+            ("waiting", "processor_wait", kinds.get("preempted", 0.0)),
+        ):
             seconds[part] = min(seconds[state], took)
             seconds[state] -= seconds[part]
         return seconds

@@ -64,8 +64,8 @@ def is_array(leaf: Any) -> bool:
 def trace(function: Callable[..., Any], arguments: tuple[Any, ...], device: Any = None) -> Traced:
     """Return the program of `function`. Arrays among the arguments may be shapes only. Raises what the function raises.
 
-    Python numbers are inputs of the program, unless the function needs their values (`static_argnums`). `device`: one
-    that is not here, whose kind a kernel of Pallas asks the mesh for in which it is traced.
+    Python numbers are inputs of the program, unless the function needs their values (`static_argnums`). A kernel of
+    Pallas asks the mesh in which it is traced for the kind of a `device` that is not here.
     """
     leaves, tree = jax.tree.flatten(arguments)
     arrays = [number for number, leaf in enumerate(leaves) if is_array(leaf)]

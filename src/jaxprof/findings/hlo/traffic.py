@@ -181,12 +181,9 @@ def unused_output(scene: Scene) -> Iterator[Finding]:
     unfused=True,
 )
 def host_transfer(scene: Scene) -> Iterator[Finding]:
-    sizes = [
-        # a copy reads on one side what it writes on the other
-        (total(kernel) // (2 if kernel.instruction.opcode in ("copy", "copy-start") else 1), kernel.name)
-        for kernel in scene.kernels
-        if kernel.kind in HOST_KINDS
-    ]
+    kernels = [kernel for kernel in scene.kernels if kernel.kind in HOST_KINDS]
+    # a copy reads on one side what it writes on the other
+    sizes = [(total(each) // (1 + each.instruction.opcode.startswith("copy")), each.name) for each in kernels]
     yield from gather_sizes(
         "host_transfer", sizes, "kernel exchanges", "kernels exchange", "data with the host: {bytes} a run"
     )

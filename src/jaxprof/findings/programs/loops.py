@@ -458,8 +458,7 @@ def _samples(spots: Sequence[Spot]) -> float:
 
 def _is_large_part(result: ProgramResult, spots: Sequence[Spot]) -> bool:
     """Return whether the spots take a part of the loop that is worth changing."""
-    whole = result.hot.seconds - result.hot.parts.get(COMPILE, 0.0)
-    return _seconds(spots) >= LEAST_OF_LOOP * whole
+    return _seconds(spots) >= LEAST_OF_LOOP * (result.hot.seconds - result.hot.parts.get(COMPILE, 0.0))
 
 
 def _in_each_iteration(result: ProgramResult, spots: Sequence[Spot]) -> bool:
