@@ -165,8 +165,7 @@ class StackSampler:
         self._classifier = Classifier()
         self._arrays = ArrayCounter()
         self._steps = StepCounter(main_thread)
-        self._worked: set[tuple[int, int]] = set()
-        """Loops in which JAX was seen at work."""
+        self._working_loops: set[tuple[int, int]] = set()
         self._settings_sought: set[str] = set()
         self._settings_at: dict[str, SourceLocation] = {}
         self._stages_reported: set[tuple[str, str, float]] = set()
@@ -295,8 +294,8 @@ class StackSampler:
         running = running or bool(wait.held) or (share is not None and share > seen.running_above)
         works = stage or seen.works or seen.kind == SYNC
         loops = {site.loop.key for site in seen.sites if site.loop is not None and works}
-        if not loops <= self._worked and len(self._worked) < _LOOPS_AT_MOST:
-            self._worked |= loops
+        if not loops <= self._working_loops and len(self._working_loops) < _LOOPS_AT_MOST:
+            self._working_loops |= loops
             if self._window.samples:  # what a loop does before it first works is no part of its steady state
                 self._send_window(before)
         self._window.add(
