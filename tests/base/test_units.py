@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from jaxprof.base import units
 from jaxprof.base.errors import JaxprofError, missing_file, system_words, unknown_name
 from jaxprof.base.text import columns, safe, safe_lines, shorten, shorten_middle, whole_number
-from jaxprof.events.base import run_number
 from tables import rows
 
 AS_TEXT = {
@@ -135,4 +134,3 @@ def test_a_cut_name_fills_its_room(name, width):
 )
 def test_a_number_has_no_more_digits_than_python_reads(text, number):
     assert whole_number(text) == number
-    assert run_number(f"r{text}") == (number or 0)

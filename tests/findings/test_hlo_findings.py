@@ -333,6 +333,49 @@ def test_a_finding_says_where_and_how_much():
     assert "highest" in _find(written(_product("f32", _PRECISE)), "precise_product", "tpu").message
 
 
+_BEFORE = """
+before {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  p = s32[] parameter(2)
+  q = s32[] parameter(3)
+  ROOT less = pred[] compare(a, b), direction=LT
+}
+"""
+
+
+@pytest.mark.parametrize("function", [jnp.linalg.eigvalsh, jnp.linalg.svdvals, lambda a: lax.top_k(a, 256)[0]])
+def test_results_that_nobody_can_leave_out_are_none_unread(function):
+    assert "unused_output" not in _codes(compiled(function, "f32[512,512]"))
+    assert "unused_output" in _codes(compiled(lambda a: jnp.linalg.svd(a)[1], "f32[512,512]"))
+
+
+@pytest.mark.parametrize(("read", "told"), [(0, False), (1, True)], ids=["keys", "places"])
+def test_places_that_xla_sorts_beside_the_keys_are_none_unread(read, told):
+    """A sort that is stable takes its keys and their places: `jnp.sort` of jax 0.12 for a GPU."""
+    both = "(f32[1000000]{0}, s32[1000000]{0})"
+    result = ("f32", "s32")[read]
+    text = f"""
+ENTRY main {{
+  x = f32[1000000]{{0}} parameter(0)
+  places = s32[1000000]{{0}} iota(), iota_dimension=0
+  sorted = {both} sort(x, places), dimensions={{0}}, to_apply=before
+  one = {result}[1000000]{{0}} get-tuple-element(sorted), index={read}
+  ROOT result = {result}[1000000]{{0}} copy(one)
+}}"""
+    assert ("unused_output" in _codes(written(_BEFORE + text), "gpu")) is told
+
+
+def test_a_copy_exchanges_each_byte_with_the_host_once():
+    text = """
+        x = f32[1024]{0} parameter(0)
+        start = (f32[1024]{0:S(5)}, f32[1024]{0}, u32[]) copy-start(x)
+        ROOT done = f32[1024]{0:S(5)} copy-done(start)
+    """
+    assert _find(written(text), "host_transfer", "tpu").bytes == 4096
+    assert _find(written(_sent(", is_host_transfer=true")), "host_transfer").bytes == 4096
+
+
 @pytest.mark.parametrize("turns", [0, 5])
 def test_scores_that_go_through_memory_are_counted_written_and_read_in_each_turn(turns):
     assert (

@@ -80,6 +80,12 @@ FETCH = made.line(92, 0.4, "transfer", "jax.device_get()", kind="transfer", byte
 FED = made.line(88, 0.4, "transfer", "step", kind="fed")
 CALL = made.line(88, 0.8, "host_busy", "step", kind="call")
 THROUGH = {**CALL, "through": "flax.nnx"}
+WRAPPED = made.line(88, 0.01, "device_busy", "step", kind="inline", through="flax.nnx")
+KEYS = made.line(88, 0.1, "host_busy", "rngs.params()", kind="dispatch", through="flax.nnx")
+KEYS_COMPILED = made.line(88, 0.1, "compile", "rngs.params()", kind="compile", through="flax.nnx")
+AROUND_KEYS = made.line(88, 0.3, "host_busy", "rngs.params()", kind="call", through="flax.nnx")
+WORKERS = made.line(85, 0.4, "waiting", "pool.imap()")
+STARTED = made.sampled(0, 4.0, {"waiting": 4.0}, [{**WORKERS, "seconds": 4.0}])
 SORT = made.line(30, 0.4, "data", "np.sort()", under=86)
 CALLBACK = made.line(88, 0.4, "host_busy", "step", kind="callback")
 COPIED = made.line(91, 0.4, "transfer", "x > 3", kind="transfer")
@@ -290,13 +296,27 @@ EDGES = {
     ),
     "a quarter is dispatch where a library is around it": (
         "dispatch_bound",
-        loop({**THROUGH, "seconds": 0.3}),
-        loop({**CALL, "seconds": 0.3}),
+        loop({**THROUGH, "seconds": 0.3}, WRAPPED),
+        loop({**CALL, "seconds": 0.3}, WRAPPED),
     ),
     "and most of that goes through the library": (
         "dispatch_bound",
-        loop({**THROUGH, "seconds": 0.3}, {**CALL, "seconds": 0.1}),
-        loop({**THROUGH, "seconds": 0.1}, {**CALL, "seconds": 0.1}),
+        loop({**THROUGH, "seconds": 0.3}, {**CALL, "seconds": 0.1}, WRAPPED),
+        loop({**THROUGH, "seconds": 0.1}, {**CALL, "seconds": 0.1}, WRAPPED),
+    ),
+    "a library that only makes keys is around no compiled function": (
+        "dispatch_bound",
+        loop({**THROUGH, "seconds": 0.3}, WRAPPED),
+        [made.compiled(), *loop(AROUND_KEYS, KEYS, KEYS_COMPILED, {**WRAPPED, "through": ""})],
+    ),
+    "its Python around the operations for them belongs to these": (
+        "op_by_op_loop",
+        [*eager(88, "main"), made.compiled(), *loop(AROUND_KEYS, {**KEYS, "seconds": 0.25}, WRAPPED)],
+        [
+            *eager(88, "main"),
+            made.compiled(),
+            *loop({**AROUND_KEYS, "call": "step"}, {**KEYS, "seconds": 0.25}, WRAPPED),
+        ],
     ),
     "launching what the thread computes itself is dispatch, computing it is none": (
         "dispatch_bound",
@@ -392,6 +412,11 @@ EDGES = {
         [*loop({**COPIED, "call": "jnp.array()"}), SEEN_COPIES],
     ),
     "twenty samples are enough for sixty per cent, and one is not": ("host_sync", brief(0.2), brief(0.01)),
+    "what a loop waits for before it first works is no wait of its iterations": (
+        "host_work",
+        [STARTED, *loop(WORKERS)],
+        [STARTED, *loop()],
+    ),
     "what grows at first and then stays is a start": (
         "arrays_grow",
         arrays(*range(10, 800, 10)),
@@ -417,7 +442,10 @@ EDGES = {
 """Where a finding begins: the events on the one side, and on the other."""
 
 SAID = {
-    "calls through a library": ("dispatch_bound", [made.compiled(), *loop(THROUGH), timed(1_000, 2e-3, at88=1.0)]),
+    "calls through a library": (
+        "dispatch_bound",
+        [made.compiled(), *loop(THROUGH, WRAPPED), timed(1_000, 2e-3, at88=1.0)],
+    ),
     "calls with many leaves, most unused": ("dispatch_bound", [leaves(3000, operations=3), *loop(CALL)]),
     "calls with many leaves": ("dispatch_bound", [leaves(3000, operations=3000), *loop(CALL)]),
     "out of memory in XLA": (
@@ -499,6 +527,14 @@ def test_where_all_are_single_operations_they_are_called_all():
     single = tiny(20, op_by_op=True)
     assert ", all of them single operations" in only("many_tiny_jits", *single).message
     assert ", 20 of them single operations" in only("many_tiny_jits", made.compiled("g", operations=4), *single).message
+
+
+def test_the_rate_in_a_sentence_is_the_rate_of_the_loop():
+    """To record the lines of a brief iteration takes about as long as the iteration."""
+    lines = [*loop(CALL), timed(1_000, 8e-6, at88=1.0)]
+    counted = made.passes(0, [9.0], counts=[2_000_000], found_by="number")
+    assert "compiled functions: 4.5 µs per iteration" in only("dispatch_bound", *lines, counted).message
+    assert "per iteration" not in only("dispatch_bound", *lines).message, "unknown"
 
 
 def test_shapes_of_which_the_largest_is_twice_the_smallest_are_padded_to_powers_of_two():

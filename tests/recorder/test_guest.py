@@ -1,6 +1,7 @@
 """What a program's tools and signal handlers notice of the recorder: nothing. The moment when jax is imported, with a
 small package in jax's place. The pipe, whose reader may be slow, or gone."""
 
+import cProfile
 import fcntl
 import gc
 import importlib
@@ -77,7 +78,7 @@ def test_what_our_own_code_raises_does_not(monkeypatch):
     assert [type(error) for error in watcher.problems] == [KeyError]
 
 
-def test_a_profiler_is_told_of_one_listener_and_of_all_after_it():
+def test_a_profiler_sees_no_listener_and_all_after_it():
     calls = []
 
     def inside():
@@ -93,7 +94,22 @@ def test_a_profiler_is_told_of_one_listener_and_of_all_after_it():
         after()
     finally:
         sys.setprofile(None)
-    assert calls == ["listener", "after"]
+    assert calls == ["after"]
+
+
+def test_cprofile_has_no_row_for_a_listener():
+    seen = []
+    hidden = unseen(lambda *arguments, **more: seen.append((arguments, more)))
+
+    def announce():
+        hidden("event", 0.5, stage="compile")
+        hidden("event", 0.25)
+
+    profile = cProfile.Profile()
+    profile.runcall(announce)
+    assert seen == [(("event", 0.5), {"stage": "compile"}), (("event", 0.25), {})]
+    rows = [row.code.co_name for row in profile.getstats() if not isinstance(row.code, str)]
+    assert rows == ["announce"]
 
 
 def test_a_thread_of_ours_takes_no_signal_and_no_tool_is_told_of_it():

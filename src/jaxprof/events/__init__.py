@@ -28,7 +28,7 @@ _NAMES = {
     "base": (
         "EnvironmentRead", "Event", "Header", "Heartbeat", "LogLine", "NOWHERE", "PHASES", "SAMPLED_PHASES",
         "SCHEMA_MAJOR", "SCHEMA_MINOR", "SERIES", "STARTUP_PHASES", "STATUSES", "Scalar", "SourceFile",
-        "SourceLocation", "SourcesRead", "WarningRaised", "encode", "finite", "run_number",
+        "SourceLocation", "SourcesRead", "WarningRaised", "encode", "finite",
     ),
     "captures": (
         "BuffersReported", "CaptureTaken", "CompilePasses", "CopyTimes", "HeldBuffer", "IdleCause",

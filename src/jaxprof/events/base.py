@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
@@ -267,12 +266,3 @@ def _layout(kind: type[Any]) -> tuple[tuple[str, bool], ...]:
 def finite(value: float | None) -> float | None:
     """Return `value`, or None (unknown) if it is NaN, infinite or None."""
     return value if value is not None and math.isfinite(value) else None
-
-
-_RUN_NUMBER = re.compile(r"r(\d{1,18})$")
-
-
-def run_number(run: str) -> int:
-    """Return the number in a run id (`r12` → 12), for ordering; 0 for any other text."""
-    match = _RUN_NUMBER.match(run)
-    return int(match.group(1)) if match else 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import _thread
 import functools
 import gc
+import itertools
 import operator
 import os
 import signal
@@ -28,16 +29,17 @@ _R = TypeVar("_R")
 _state, _enter, _leave = tracing_functions()
 
 
-def unseen(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Wrap `function` so that a tool of the program sees only the wrapper: neither the function nor what it calls."""
+def unseen(function: Callable[_P, object]) -> Callable[_P, object]:
+    """Return what calls `function` so that a tool of the program sees neither it nor a wrapper. It returns nothing of
+    use, which the caller must drop: the thread is hidden from tools until then.
 
-    @functools.wraps(function)
-    def listener(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        state = _state()
+    A Python function would be seen itself. Here only C code runs until the thread is hidden: the call of a class gets
+    `__init__` of the new object, which hides the thread, and dropping the object gets `__del__`, which ends that.
+    """
+
+    def listener(*args: _P.args, **kwargs: _P.kwargs) -> None:
         try:
-            # A signal handler can raise after a call, but not between `try` and the first one: each enter is left.
-            _enter(state)
-            return function(*args, **kwargs)
+            function(*args, **kwargs)
         except BaseException as error:  # the program's own: from its signal handler, or an interrupt
             # Only what lies below our innermost frame. A jump at the end of a loop has no line in Python 3.11, and JAX,
             # which filters each traceback that passes through it, fails with a TypeError at a frame interrupted there.
@@ -47,10 +49,15 @@ def unseen(function: Callable[_P, _R]) -> Callable[_P, _R]:
                 step = step.tb_next
             error.__traceback__ = below
             raise
-        finally:
-            _leave(state)
 
-    return listener
+    return type("Unseen", (), {"__init__": _after(_enter, listener), "__del__": _after(_leave, int)})
+
+
+def _after(switch: Callable[[Any], object], value: object) -> property:
+    """Return an attribute with this value; to get it calls `switch` for the current thread before."""
+    switched = map(switch, map(operator.call, itertools.repeat(_state)))
+    values = map(operator.itemgetter(1), zip(switched, itertools.repeat(value), strict=False))
+    return property(functools.partial(next, values))
 
 
 def start_thread(run: Callable[[], object]) -> None:

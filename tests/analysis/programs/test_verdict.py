@@ -450,3 +450,13 @@ def test_the_time_after_the_last_line_is_a_cost_where_the_recording_saw_that_lin
     cost, _ = program_cost(made.result(*loop(made.line(89, 0.3, "host_busy", "log")), wall=wall, notes=notes))
     assert words in cost
     assert ("last line" in cost) is ("last line" in words)
+
+
+def test_what_no_clock_or_sample_attributes_is_apart():
+    unseen = made.line(88, 0.6, "host_busy", kind="unseen")
+    delayed = made.line(88, 0.1, "waiting", "step", kind="preempted")
+    works = made.line(90, 0.1, "host_busy", "plt.draw()")
+    states = {"host_busy": 0.7, "waiting": 0.1, "device_busy": 0.2}
+    spent = made.result(*made.steady(10, states, [unseen, delayed, works])).spent
+    assert [spent[state] for state in ("unattributed", "host_busy")] == pytest.approx([6.0, 1.0])
+    assert [spent[state] for state in ("processor_wait", "waiting")] == pytest.approx([1.0, 0.0])

@@ -189,6 +189,11 @@ def test_a_gpu_program_is_compiled_without_a_gpu():
     assert run.samples("run") == []  # nothing was run
 
 
+def test_a_kernel_of_pallas_triton_is_compiled_without_a_gpu():
+    found = compiled_well(f"{HERE}/pallas_triton.py:add", "h100")[1]
+    assert [kernel.kind for kernel in kernels(found)] == ["Triton kernel"]
+
+
 def test_a_tpu_program_is_compiled_without_a_tpu():
     assert "T(8,128)" in compiled_well("matmul", "tpu-v5e", n="512")[1].text
 

@@ -2,6 +2,7 @@
 
 import functools
 import operator
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -52,6 +53,21 @@ def test_numbers_are_inputs_unless_the_function_wants_them_as_they_are():
     )
     assert [slot for slot in static.slots if slot is not None] == [0]
     assert static.jaxpr.out_avals[0].shape == (3, 2)
+
+
+def test_an_absent_device_is_the_one_a_kernel_is_traced_for():
+    kinds = []
+
+    @functools.partial(jax.jit, donate_argnums=0)
+    def kernel(x):
+        device = jax.sharding.get_abstract_mesh().abstract_device
+        kinds.append(device and (device.device_kind, device.num_cores, device.platform))
+        return x + 1
+
+    trace(kernel, (X,))
+    traced = trace(kernel, (X,), SimpleNamespace(device_kind="NVIDIA H100", core_count=132, platform="cuda"))
+    assert kinds == [None, ("NVIDIA H100", 132, "cuda")]
+    assert traced.donated == (True,)
 
 
 class Compiled:

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import pytest
 
 from jaxprof import events as e
+from jaxprof.analysis.programs.loop_time import WORKS
 from jaxprof.recorder.samples import cpu_clock
 from jaxprof.recorder.samples import steps as steps_module
 from jaxprof.recorder.samples.cpu_clock import (
@@ -124,6 +125,24 @@ def test_the_step_of_a_loop_is_known_from_its_compilation_alone():
 
     assert waited_for(compiled=True) > 0.0
     assert waited_for(compiled=False) == 0.0
+
+
+def test_a_window_ends_where_a_loop_first_works():
+    step = jax.jit(lambda x: (x @ x).sum())
+    x = jnp.ones((350, 350))
+
+    def work(sampler):
+        def rows():
+            _sampled(sampler, 6, lambda: time.sleep(0.001))  # its workers start
+            yield from range(2)
+
+        for _ in rows():
+            _sampled(sampler, 20, lambda: step(x).block_until_ready())
+
+    events, _ = _record(work)
+    windows = [event for event in events if isinstance(event, e.ProgramSampled) and event.lines]
+    worked = [any(line.kind in WORKS for line in window.lines if line.sites) for window in windows]
+    assert worked[:2] == [False, True]
 
 
 def test_a_program_that_reads_its_results():

@@ -171,17 +171,22 @@ class TestLineTimes:
 
     @pytest.mark.parametrize(("head", "work"), [(0.7e-6, 9.3e-6), (50e-6, 100e-6)])
     def test_recording_a_line_is_not_the_lines_time(self, head, work):
-        """The head of a `for` takes next to nothing: what it seems to take is the recording of two lines. A line that
-        takes longer than that loses next to nothing."""
+        """The head of a `for` takes next to nothing: what it seems to take is the recording of two lines, now more and
+        now less. A line that takes longer than that loses next to nothing."""
         times = LineTimes(_inner(_train.__code__).line)
         at = 0.0
         moments = []
-        for _ in range(3):
-            moments += [(JUMP, at), (3, at), (4, at + head)]
-            at += 10e-6 if head < 1e-6 else 150e-6
+        for share in (0.2, 1.8, 1.0):
+            moments += [(JUMP, at), (3, at), (4, at + share * head)]
+            at += share * head + work
         times.take(moments)
-        assert times.own_seconds(3) == pytest.approx(0.0 if head < 1e-6 else 2 * (head - 2e-6))
-        assert times.own_seconds(4) == pytest.approx(2 * (work - min(head, 2e-6)), rel=1e-2)
+        own = {3: 0.0 if head < 1e-6 else 2 * (head - 2e-6), 4: 2 * (work - min(head, 2e-6))}
+        assert times.own_seconds() == pytest.approx(own, abs=1e-9)
+
+    def test_the_only_line_of_a_loop_keeps_its_time(self):
+        times = LineTimes(3)
+        times.take([(JUMP, 0.0), (3, 0.0), (JUMP, 1e-6), (3, 1e-6), (JUMP, 2e-6)])
+        assert times.own_seconds() == pytest.approx({3: 2e-6})
 
     def test_what_lies_between_leaving_a_loop_and_coming_back_is_none_of_it(self):
         times = LineTimes(_inner(_train.__code__).line)

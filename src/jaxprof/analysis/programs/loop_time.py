@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
 from jaxprof.analysis.programs.functions import row_seconds
@@ -60,33 +60,33 @@ class Spot:
 
 
 class Spots:
-    """Sums over the sample windows of one program; each window is added once."""
+    """Sums over the sample windows of one program; each window is added once. What a loop did before JAX first worked
+    there, such as the start of its workers, is not in the loop."""
 
-    __slots__ = ("_totals", "consumed")
+    __slots__ = ("_totals", "_worked", "consumed")
 
     def __init__(self) -> None:
         self.consumed = 0
-        self._totals: dict[tuple[SourceLocation, str, str, str, tuple[LoopSite, ...], str], list[float]] = {}
+        self._worked: set[LoopKey] = set()
+        self._totals: dict[tuple[SourceLocation, str, str, str, tuple[LoopSite, ...], str, Set[LoopKey]], list[float]]
+        self._totals = {}
 
     def take(self, sampled: Sequence[ProgramSampled]) -> None:
         """Add the sample windows that have arrived since the last call."""
         for window in sampled[self.consumed :]:
-            sites = window.sites
+            lines = [
+                (line, _kind_of(line, window), tuple(window.sites[at] for at in line.sites if at < len(window.sites)))
+                for line in window.lines
+            ]
+            self._worked |= {site.key for _, kind, around in lines if kind in WORKS for site in around}
             length = window.monotonic_seconds - window.began_seconds - window.states.get("paused", 0.0)
             running = sum(line.seconds for line in window.lines if _may_be_delayed(line))
             delay = (window.delay_seconds or 0.0) / running if running > 0 else 0.0
-            for line in window.lines:
+            for line, kind, around in lines:
                 if not line.file or line.seconds <= 0:
                     continue
-                around = tuple(sites[at] for at in line.sites if 0 <= at < len(sites))
-                key = (
-                    line.place,
-                    line.state,
-                    _kind_of(line, window),
-                    line.call,
-                    around,
-                    line.through,
-                )
+                early = frozenset(site.key for site in around) - self._worked
+                key = (line.place, line.state, kind, line.call, around, line.through, early)
                 total = self._totals.setdefault(key, [0.0, 0.0, 0.0, 0.0])
                 total[0] += line.seconds
                 total[1] += window.samples * line.seconds / length if length > 0 else 0.0
@@ -96,10 +96,11 @@ class Spots:
 
     def spots(self) -> tuple[Spot, ...]:
         """Return the spots, longest time first."""
-        merged = [
-            Spot(where, state, kind, call, sites, took, samples, int(size) or None, through, delay)
-            for (where, state, kind, call, sites, through), (took, samples, size, delay) in self._totals.items()
-        ]
+        merged = []
+        for (where, state, kind, call, around, through, early), total in self._totals.items():
+            sites = tuple(site for site in around if site.key not in early & self._worked)
+            took, samples, size, delay = total
+            merged.append(Spot(where, state, kind, call, sites, took, samples, int(size) or None, through, delay))
         return tuple(sorted(merged, key=lambda spot: -spot.seconds))
 
 
@@ -303,7 +304,7 @@ def outside_loop(windows: Sequence[ProgramSampled], key: LoopKey) -> OutsideLoop
         inside = {at for at, site in enumerate(window.sites) if site.key == key}
         for line in window.lines:
             kind = _kind_of(line, window)
-            if not line.file or inside.intersection(line.sites) or kind in STAGES or kind in OUTSIDE:
+            if not line.file or inside.intersection(line.sites) or kind in (*STAGES, *OUTSIDE, "unseen"):
                 continue
             if line.state in _HOST_STATES:
                 states[line.state] += line.seconds

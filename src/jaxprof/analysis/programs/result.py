@@ -320,11 +320,18 @@ class ProgramResult:
 
     @cached_property
     def spent(self) -> Mapping[str, float]:
-        """Seconds of `timeline` by state. The time that launching compiled functions takes, or may take, is not in
-        `device_busy` but in `CALLS`: no clock says that a device works then."""
+        """Seconds of `timeline` by state. Of the device's state, `CALLS` is apart, which launching compiled functions
+        takes, or may take; of the host's, what no sample saw at its line; of waiting, that for a processor."""
         seconds = {share.state: share.seconds for share in self.timeline}
-        calls = min(seconds["device_busy"], sum(self.hot.launching.values()))
-        return {**seconds, "device_busy": seconds["device_busy"] - calls, CALLS: calls}
+        kinds = totals((spot.kind, spot.seconds) for spot in self.spots)
+        for state, part, took in (
+            ("device_busy", CALLS, sum(self.hot.launching.values())),
+            ("host_busy", "unattributed", kinds.get("unseen", 0.0)),
+            ("waiting", "processor_wait", kinds.get("preempted", 0.0)),
+        ):
+            seconds[part] = min(seconds[state], took)
+            seconds[state] -= seconds[part]
+        return seconds
 
     @property
     def samples(self) -> int:

@@ -134,6 +134,8 @@ class _TargetCompile:
             specs = self._specs(leaves, mesh) if mesh is not None else {}
             if mesh is not None and specs:  # what a program does may depend on the sharding of its inputs
                 traced = trace(function, with_specs(arguments, specs, mesh))
+            elif mesh is None and self.request.platform == "cuda" and "pallas_call[" in str(traced.jaxpr):
+                traced = trace(function, arguments, topology.devices[0])
         if calls:
             self.reporter.warn("debug_calls_left_out", calls=" and ".join(sorted(set(calls))))
         if mesh is not None:

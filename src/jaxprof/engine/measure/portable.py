@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import jax
@@ -60,23 +61,24 @@ def is_array(leaf: Any) -> bool:
     return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
 
 
-def trace(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Traced:
+def trace(function: Callable[..., Any], arguments: tuple[Any, ...], device: Any = None) -> Traced:
     """Return the program of `function`. Arrays among the arguments may be shapes only. Raises what the function raises.
 
-    Python numbers are inputs of the program, unless the function needs their values (`static_argnums`).
+    Python numbers are inputs of the program, unless the function needs their values (`static_argnums`). A kernel of
+    Pallas asks the mesh in which it is traced for the kind of a `device` that is not here.
     """
     leaves, tree = jax.tree.flatten(arguments)
     arrays = [number for number, leaf in enumerate(leaves) if is_array(leaf)]
     with_numbers = [number for number, leaf in enumerate(leaves) if is_array(leaf) or isinstance(leaf, _NUMBERS)]
     if with_numbers != arrays:
         try:
-            return _trace(function, leaves, tree, with_numbers)
+            return _trace(function, leaves, tree, with_numbers, device)
         except Exception:  # noqa: BLE001 - a function that checks its numbers may refuse a tracer with any error of its own
             pass  # nothing is hidden: traced again with the numbers themselves, it raises what is wrong with it
-    return _trace(function, leaves, tree, arrays)
+    return _trace(function, leaves, tree, arrays, device)
 
 
-def _trace(function: Callable[..., Any], leaves: list[Any], tree: Any, dynamic: list[int]) -> Traced:
+def _trace(function: Callable[..., Any], leaves: list[Any], tree: Any, dynamic: list[int], device: Any) -> Traced:
     """Return the program, with the leaves numbered `dynamic` as its inputs and the others as they are."""
     compiled = function if hasattr(function, "lower") else as_jitted(function)
 
@@ -84,7 +86,9 @@ def _trace(function: Callable[..., Any], leaves: list[Any], tree: Any, dynamic: 
         filled = list(leaves)
         for number, value in zip(dynamic, given, strict=True):
             filled[number] = value
-        return [leaf for leaf in jax.tree.leaves(compiled(*jax.tree.unflatten(tree, filled))) if is_array(leaf)]
+        with _mesh_of(device) if device is not None else nullcontext():
+            results = compiled(*jax.tree.unflatten(tree, filled))
+        return [leaf for leaf in jax.tree.leaves(results) if is_array(leaf)]
 
     closed = jax.jit(call).trace(*(leaves[number] for number in dynamic)).jaxpr
     name = getattr(function, "__name__", "") or type(function).__name__
@@ -118,6 +122,15 @@ def _trace(function: Callable[..., Any], leaves: list[Any], tree: Any, dynamic: 
         donated=tuple(params["donated_invars"]),
         compiler_options=dict(params.get("compiler_options_kvs") or ()),
     )
+
+
+def _mesh_of(device: Any) -> AbstractContextManager[object]:
+    kind = getattr(jax.sharding, "AbstractDevice", None)
+    if "platform" not in getattr(kind, "__dataclass_fields__", ()):  # an older jax, in which nothing asks
+        return nullcontext()
+    abstract = kind(device.device_kind, getattr(device, "core_count", None), device.platform)  # type: ignore[misc]
+    mesh = jax.sharding.AbstractMesh((1,), ("device",), (jax.sharding.AxisType.Auto,), abstract_device=abstract)
+    return jax.sharding.use_abstract_mesh(mesh)
 
 
 def _is_literal(variable: Any) -> bool:

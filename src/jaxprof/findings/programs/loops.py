@@ -29,7 +29,7 @@ from jaxprof.analysis.programs.verdict import interval
 from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe, shorten
 from jaxprof.base.units import bytes_, counted, integer, percent, seconds
-from jaxprof.events import SourceLocation
+from jaxprof.events import STAGES, SourceLocation
 from jaxprof.events.finding import Finding
 from jaxprof.findings.programs.claims import Claims, check
 
@@ -236,10 +236,12 @@ def _is_of_compiled_function(result: ProgramResult, spot: Spot) -> bool:
 def op_by_op_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     loop = result.hot
     called = {_loop_line(result, spot) for spot in loop.spots if _is_of_compiled_function(result, spot)}
+    single = _operations(loop.spots)
     spots = [
         spot
         for spot in claims.free_spots(loop.spots)
-        if _belongs_to_operations(result, spot) and not (spot.kind == "call" and _loop_line(result, spot) in called)
+        if _belongs_to_operations(result, spot)
+        and not (spot.kind == "call" and _loop_line(result, spot) in called and (spot.place, spot.call) not in single)
     ]
     if (
         not any(spot.kind == "dispatch" for spot in spots) or loop.library or not _is_large_part(result, spots)
@@ -274,6 +276,11 @@ def op_by_op_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         estimate=True,
         announced_seconds=compiling,
     )
+
+
+def _operations(spots: Sequence[Spot]) -> set[tuple[SourceLocation, str]]:
+    """Return the places and calls of operations outside any jit, a library's among them: `rngs.params()`."""
+    return {(spot.place, spot.call) for spot in spots if spot.kind == "dispatch" and spot.call}
 
 
 def _belongs_to_operations(result: ProgramResult, spot: Spot) -> bool:
@@ -394,14 +401,15 @@ def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         if (row.called_from in places or row.function in names) and leaves_of(row) >= MANY_LEAVES
     ]
     library, largest = _most_through(calls), max(many_leaves, key=leaves_of, default=None)
+    library = library if _wraps(result, library) else ""
     certain = library or largest is not None or result.verdict.kind == f"{DISPATCH}-bound"
     least = WRAPPED_SHARE if certain else CALLS_SHARE
     took = _seconds(calls)
     saves = (1 - KEPT_SHARE) * took
     if not calls or took < least * loop.seconds or not claims.worth(saves, _samples(calls)):
         return
-    steps = loop.times
-    each = f": {seconds(steps.seconds / steps.count, 2)} per iteration" if steps.count else ""
+    rate = loop.times.per_second  # timing its lines makes a brief iteration longer
+    each = f": {seconds(1 / rate, 2)} per iteration" if rate else ""
     does = "spends its time calling compiled functions"
     fix, function = _ONE_CALL, ""
     if library:
@@ -423,6 +431,17 @@ def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     yield replace(found, function=function)
 
 
+def _wraps(result: ProgramResult, library: str) -> bool:
+    """Return whether a compiled function was seen at work, or compiled, below a library's call of it. A library may
+    also only call operations, next to the functions of the loop."""
+    single = _operations(result.spots)
+    inside = [spot for spot in result.spots if spot.through == library]
+    working = (spot for spot in inside if spot.kind in ("compiled", "inline", "fed"))
+    return any((spot.place, spot.call) not in single for spot in working) or any(
+        spot.kind in STAGES and _is_of_compiled_function(result, spot) for spot in inside
+    )
+
+
 def _most_through(spots: Sequence[Spot]) -> str:
     """Return the library or callback that takes most of the spots' time; empty if most time goes through none."""
     took = totals((spot.through, spot.seconds) for spot in spots)
@@ -439,8 +458,7 @@ def _samples(spots: Sequence[Spot]) -> float:
 
 def _is_large_part(result: ProgramResult, spots: Sequence[Spot]) -> bool:
     """Return whether the spots take a part of the loop that is worth changing."""
-    whole = result.hot.seconds - result.hot.parts.get(COMPILE, 0.0)
-    return _seconds(spots) >= LEAST_OF_LOOP * whole
+    return _seconds(spots) >= LEAST_OF_LOOP * (result.hot.seconds - result.hot.parts.get(COMPILE, 0.0))
 
 
 def _in_each_iteration(result: ProgramResult, spots: Sequence[Spot]) -> bool:

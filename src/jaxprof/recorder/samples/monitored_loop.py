@@ -49,8 +49,8 @@ _Callback = Callable[[object, int, int], object]
 MOST_EVENTS = 500
 """Limit for the line events in one spell, at about 0.3 µs each."""
 EVENT_SECONDS_AT_MOST = 2e-6
-"""Upper limit for the cost of recording the beginning of a line. Below it, the estimate is the shortest time of any
-line, such as the head of a `for`, which takes next to nothing itself."""
+"""Upper limit for the cost of recording the beginning of a line. Below it, the estimate is the mean of the line that
+takes least, such as the head of a `for`, which takes next to nothing itself."""
 JUMP = -1
 """Replaces a line number: the loop begins another iteration."""
 LEFT = -2
@@ -71,16 +71,17 @@ class LineTimes:
     seconds: dict[int, float] = field(default_factory=dict)
     """Seconds by line, including everything that the line calls, over those iterations."""
     hits: dict[int, int] = field(default_factory=dict)
-    _least: float = EVENT_SECONDS_AT_MOST
 
     @property
     def each(self) -> float:
         """Mean seconds of the lines of one iteration."""
         return sum(self.seconds.values()) / len(self.intervals) if self.intervals else 0.0
 
-    def own_seconds(self, line: int) -> float:
-        """Return the seconds of a line, without the cost of recording it."""
-        return max(0.0, self.seconds[line] - self.hits[line] * self._least)
+    def own_seconds(self) -> dict[int, float]:
+        """Return the seconds of each line, without the cost of recording it: what the briefest of several takes."""
+        each = [seconds / self.hits[line] for line, seconds in self.seconds.items()]
+        cost = min(EVENT_SECONDS_AT_MOST, *each) if len(each) > 1 else 0.0
+        return {line: max(0.0, seconds - self.hits[line] * cost) for line, seconds in self.seconds.items()}
 
     def take(self, moments: Moments) -> int:
         """Add the time between the first and the last beginning of an iteration; return the number of moments used."""
@@ -107,7 +108,6 @@ class LineTimes:
         return jumps[-1]
 
     def _add(self, line: int, seconds: float) -> None:
-        self._least = min(self._least, max(0.0, seconds))
         self.seconds[line] = self.seconds.get(line, 0.0) + max(0.0, seconds)
         self.hits[line] = self.hits.get(line, 0) + 1
 

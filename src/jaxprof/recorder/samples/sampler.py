@@ -43,7 +43,7 @@ from jaxprof.recorder.samples.cpu_clock import (
 )
 from jaxprof.recorder.samples.sample_window import SampleWindow
 from jaxprof.recorder.samples.stack import Stack, read_stack, read_thread
-from jaxprof.recorder.samples.states import COMPILED, Seen
+from jaxprof.recorder.samples.states import COMPILED, SYNC, Seen
 from jaxprof.recorder.samples.steps import StepCounter
 
 CLOSE_INTERVAL = 0.005
@@ -67,6 +67,8 @@ FIRST_SAMPLES = 100
 _SAMPLES_FOR_PACE = 10
 _STACKS_OF_A_LINE = 16
 """Number of compilations from one line whose stacks are read."""
+_LOOPS_AT_MOST = 50
+"""Limit for the loops at whose first work with JAX a window ends."""
 _CALLS_WAITING = 1000
 """Limit for the calls that compiled since the last sample, if no sampler takes them, as after it failed."""
 WINDOW_SECONDS = 1.0
@@ -163,6 +165,7 @@ class StackSampler:
         self._classifier = Classifier()
         self._arrays = ArrayCounter()
         self._steps = StepCounter(main_thread)
+        self._working_loops: set[tuple[int, int]] = set()
         self._settings_sought: set[str] = set()
         self._settings_at: dict[str, SourceLocation] = {}
         self._stages_reported: set[tuple[str, str, float]] = set()
@@ -273,7 +276,7 @@ class StackSampler:
         if paused and (in_stages := sum(passed.values())) > seconds:  # the clock of a stage went on
             passed = {name: value * seconds / in_stages for name, value in passed.items()}
         ran = None if cpu is None or self._last_cpu is None else max(0.0, cpu - self._last_cpu)
-        self._last_at, self._last_cpu, self._last_stages = now, cpu, stages
+        before, self._last_at, self._last_cpu, self._last_stages = self._last_at, now, cpu, stages
         if stopped:  # the stack shows our own exit handler
             self._window.add(None, seconds, running=True, stages=passed, busy_seconds=ran)
             return
@@ -289,6 +292,12 @@ class StackSampler:
         seen = self._interpret(stack, stage, wait)
         share = ran / seconds if ran is not None and seconds > 0 else None
         running = running or bool(wait.held) or (share is not None and share > seen.running_above)
+        works = stage or seen.works or seen.kind == SYNC
+        loops = {site.loop.key for site in seen.sites if site.loop is not None and works}
+        if not loops <= self._working_loops and len(self._working_loops) < _LOOPS_AT_MOST:
+            self._working_loops |= loops
+            if self._window.samples:  # what a loop does before it first works is no part of its steady state
+                self._send_window(before)
         self._window.add(
             seen,
             seconds,

@@ -247,8 +247,7 @@ class StepCounter:
         if times is None or not times.intervals:
             return None
         every = max(1, -(-len(times.intervals) // MOST_INTERVALS))
-        timed = () if loop.code.co_flags & _SUSPENDED else times.seconds
-        took = {line: times.own_seconds(line) for line in timed}
+        took = {} if loop.code.co_flags & _SUSPENDED else times.own_seconds()
         lines = sorted(took.items(), key=lambda item: -item[1])[:_LINES_AT_MOST]
         return StepsCounted(
             monotonic_seconds=now,
