@@ -149,8 +149,8 @@ def priced(finding: Finding, weights: KernelWeights, by_name: Mapping[str, Kerne
     timed_names = dict.fromkeys(name for kernel in finding.kernels for name in _timed_as(kernel, by_name))
     share = sum(weights.shares.get(name, 0.0) for name in timed_names)
     saves = _SAVES[finding.code]
-    if share <= 0 and (calls := _functions(finding, by_name)):  # which may do more than what the finding is about
-        share, saves = sum(weights.shares.get(name, 0.0) for name in calls), saves and "part"
+    if calls := _functions(finding, by_name) - timed_names.keys():  # which may do more than what the finding is about
+        share, saves = share + sum(weights.shares.get(name, 0.0) for name in calls), saves and "part"
     if weights.seconds is None or share <= 0 or not saves:
         return finding
     if share < _WORTH:
