@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 
 def centres(points, labels, *, k=2048):
-    members = (labels[:, None] == jnp.arange(k)).astype(points.dtype)
+    members = (labels[:, None] == jnp.arange(k)).astype(points.dtype)  # <- cause
     sums = members.T @ points  # <- cause
     return sums / jnp.maximum(members.sum(0), 1)[:, None]
 

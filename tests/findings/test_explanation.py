@@ -241,10 +241,15 @@ def test_a_finding_in_a_function_of_xla_has_at_most_the_time_of_its_call(mark, s
 
         ENTRY main {{
           s = (s32[], f32[8]) parameter(0)
+          x = f32[8] get-tuple-element(s), index=1
+          first = f32[8] copy(x)
           ROOT call = (s32[], f32[8]) call(s), to_apply=outlined{mark}
         }}
     """)
-    weights = KernelWeights(scope="call", shares={"call": 0.9, "other": 0.1}, seconds=1.0)
-    found = priced(Finding("whole_carry", "", kernels=("y",)), weights, {each.name: each for each in kernels(module)})
+    weights = KernelWeights(scope="call", shares={"call": 0.9, "first": 0.05, "other": 0.05}, seconds=1.0)
+    by_name = {each.name: each for each in kernels(module)}
+    both = priced(Finding("copy_traffic", "", kernels=("y", "first")), weights, by_name)
+    assert both.seconds == pytest.approx(0.05 + (seconds or 0.0)), "what stands before the call is timed by itself"
+    found = priced(Finding("whole_carry", "", kernels=("y",)), weights, by_name)
     assert (found.seconds, found.saves_seconds) == (seconds, None)
     assert found.at_most is (seconds is not None)

@@ -324,6 +324,36 @@ PAIRS = {
 """What compiles to a finding, or is the text of one, and the same mended."""
 
 
+def _convolved(kernels, x):
+    for kernel in kernels:
+        numbers = ("NHWC", "HWIO", "NHWC")
+        x = jax.nn.relu(lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=numbers))
+    return (x**2).mean()
+
+
+def _normalised(scale, x):
+    x = (x - x.mean(-1, keepdims=True)) * lax.rsqrt(x.var(-1, keepdims=True) + 1e-6)
+    return ((x * scale) ** 3).mean()
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        (lambda a, b, x: jax.grad(_convolved)((a, b), x), "f32[3,3,3,32] f32[3,3,32,64] f32[64,32,32,3]"),
+        (jax.grad(_normalised, (0, 1)), "f32[512] f32[1024,512]"),
+        (lambda x, w: jax.nn.gelu(x @ w) @ w.T, "f32[512,256] f32[256,1024]"),
+    ],
+)
+def test_what_xla_adds_for_a_library_is_no_finding(function, arguments):
+    assert not _codes(compiled(function, arguments), "cpu") & {"layout_copy", "broadcast_materialised"}
+
+
+def test_a_small_loop_has_the_line_of_its_scan():
+    module = compiled(lambda a, xs: lax.scan(lambda c, x: (a @ c @ a.T + x, c), a, xs), "f32[4,4] f32[100,4,4]")
+    found = _find(module, "small_loop_body", "gpu")
+    assert found.places[0].file.endswith("test_hlo_findings.py")
+
+
 def test_a_finding_says_where_and_how_much():
     found = _find(compiled(_PAIRS["dtype_convert"][0][0], _PAIRS["dtype_convert"][0][1]), "dtype_convert")
     assert found.bytes == 1024 * 1024 * (2 + 4)

@@ -207,6 +207,14 @@ def test_what_avoids_page_faults_depends_on_what_allocates(how, fix):
     assert fix in warning.advice
 
 
+@pytest.mark.parametrize(("results", "fix"), [(1 << 20, "MALLOC_TOP_PAD_"), (64 << 20, "donate_argnums")])
+def test_only_memory_of_results_can_be_donated(results, fix):
+    memory = e.MemoryReported(run="r1", output_bytes=results, temporary_bytes=37 << 20)
+    made = session(run("r1", faulting(9069.0, 0.33), memory, samples=STEADY))
+    (warning,) = (one for one in result(made, "r1").warnings if one.code == "page_faults")
+    assert fix in warning.advice
+
+
 def test_page_faults_of_the_host_are_nothing_about_a_call_on_a_gpu():
     made = session(run("r1", faulting(576.0, 0.42), samples=STEADY, device="cuda:0"))
     assert "page_faults" not in [one.code for one in result(made, "r1").warnings]

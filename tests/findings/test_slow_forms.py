@@ -9,6 +9,8 @@ from jax import lax
 
 from hlo.kernels.programs import compiled
 from jaxprof.findings.hlo import findings_on
+from jaxprof.hlo.kernels.kernels import kernels
+from jaxprof.hlo.kernels.kinds import held_in
 
 
 def convolve(kernel, image):
@@ -69,6 +71,12 @@ def update_rows(table, ids, targets):
 
 def roughness(v, axes=(0, 1, 2)):
     return sum((jnp.diff(v, axis=axis) ** 2).sum() for axis in axes)
+
+
+def summed(points, labels):
+    """Sums and sizes of clusters: both read the one-hot array, which becomes a kernel of its own."""
+    members = (labels[:, None] == jnp.arange(512)).astype(points.dtype)
+    return members.T @ points, members.sum(0)
 
 
 def roughness_gradient(v):
@@ -174,6 +182,38 @@ CASES = {
 
 def said(function, arguments, platform="cpu"):
     return {finding.code for finding in findings_on(compiled(function, arguments), platform)}
+
+
+@pytest.mark.parametrize(
+    ("code", "function", "arguments", "opcode"),
+    [
+        ("one_hot_product", summed, "f32[4096,32] s32[4096]", "compare"),
+        ("costly_backward", update, _LOOKUP, "broadcast"),
+    ],
+)
+def test_a_slow_form_has_the_kernel_that_writes_its_array(code, function, arguments, opcode):
+    module = compiled(function, arguments)
+    (finding,) = (each for each in findings_on(module, "cpu") if each.code == code)
+    named = [kernel for kernel in kernels(module) if kernel.name in finding.kernels]
+    assert any(opcode in {held.opcode for held in held_in(kernel.instruction)} for kernel in named)
+
+
+def test_the_gradient_that_is_advised_has_no_slow_form():
+    @jax.custom_vjp
+    def mended(v):
+        return roughness(v)
+
+    mended.defvjp(lambda v: (roughness(v), v), lambda v, g: (g * roughness_gradient(v),))
+    assert "costly_backward" not in said(jax.grad(mended), _VOLUME)
+
+
+def test_a_reverse_jacobian_has_the_line_of_its_call():
+    def jacobian(parameters, times):
+        return jax.jacrev(curve)(parameters, times)
+
+    found = findings_on(compiled(jacobian, "f32[3] f32[2000]"), "cpu")
+    (line,) = (each.where.line for each in found if each.code == "costly_backward")
+    assert line == jacobian.__code__.co_firstlineno + 1
 
 
 @pytest.mark.parametrize("code", CASES)

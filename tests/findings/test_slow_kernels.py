@@ -32,7 +32,7 @@ def captured(seconds, hlo=None, *, share=1.0, kind=H200, count=10, size=1 << 20,
 ENTRY main {{
   x = f32[{size}] parameter(0)
   i = s32[{size},1] parameter(1)
-  other = f32[{size}] negate(x)
+  other = f32[{size}] negate(x), metadata={{op_name="jit(f)/neg" source_file="/home/me/f.py" source_line=6}}
   ROOT work = f32[{size}] tanh(other), metadata={{op_name="jit(f)/tanh" source_file="/home/me/f.py" source_line=7}}
 }}
 """

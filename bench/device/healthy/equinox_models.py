@@ -1,4 +1,5 @@
 # about: nothing; equinox
+# allow: page_faults
 # needs: equinox, optax
 import functools
 

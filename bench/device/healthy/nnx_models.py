@@ -1,4 +1,5 @@
 # about: nothing; flax nnx
+# allow: page_faults
 # needs: flax, optax
 """Training and inference with flax nnx, its state passed through plain jax.jit."""
 

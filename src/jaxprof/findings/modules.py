@@ -13,7 +13,9 @@ from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding, Scope
 from jaxprof.findings.explanation import code_line, rank
 from jaxprof.findings.hlo import CHECKS, findings, line_of
+from jaxprof.findings.hlo.scene import lines_of
 from jaxprof.findings.slow_kernels import SLOW_KERNEL, slow_kernels
+from jaxprof.hlo.kernels.dataflow import Value
 from jaxprof.hlo.kernels.execution import functions_of_calls
 from jaxprof.hlo.kernels.kernels import Kernel, kernels, with_running
 from jaxprof.hlo.kernels.kinds import platform_of
@@ -135,8 +137,11 @@ def _slow(session: Session, module: Module, run: Run) -> Iterator[Finding]:
         return
     ours = processor_share(session, run)
     for kernel, message, fix in slow_kernels(captured.kernels, device, platform_of(module), ours):
-        code, line = SLOW_KERNEL.code, line_of([kernel])
-        yield SLOW_KERNEL.complete(Finding(code, message, (line,), own_fix=fix or None, kernels=(kernel.name,)))
+        made = kernel.instruction
+        # A kernel that XLA made by itself has the line of those beside it.
+        near = lines_of(map(Value, (*made.users, *made.operand_instructions()))) if kernel.source is None else ()
+        code, places = SLOW_KERNEL.code, (near or (line_of([kernel]),))[:1]
+        yield SLOW_KERNEL.complete(Finding(code, message, places, own_fix=fix or None, kernels=(kernel.name,)))
 
 
 def priced(finding: Finding, weights: KernelWeights, by_name: Mapping[str, Kernel]) -> Finding | None:
@@ -144,8 +149,8 @@ def priced(finding: Finding, weights: KernelWeights, by_name: Mapping[str, Kerne
     timed_names = dict.fromkeys(name for kernel in finding.kernels for name in _timed_as(kernel, by_name))
     share = sum(weights.shares.get(name, 0.0) for name in timed_names)
     saves = _SAVES[finding.code]
-    if share <= 0 and (calls := _functions(finding, by_name)):  # which may do more than what the finding is about
-        share, saves = sum(weights.shares.get(name, 0.0) for name in calls), saves and "part"
+    if calls := _functions(finding, by_name) - timed_names.keys():  # which may do more than what the finding is about
+        share, saves = share + sum(weights.shares.get(name, 0.0) for name in calls), saves and "part"
     if weights.seconds is None or share <= 0 or not saves:
         return finding
     if share < _WORTH:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from jaxprof.base.units import bytes_, integer, percent, scaled
 from jaxprof.base.values import frozen
 from jaxprof.events.finding import CatalogueEntry
+from jaxprof.findings.hlo.gradients import GRADIENT_OF_DIFFERENCES
 from jaxprof.hlo.kernels.kernels import kernels
 from jaxprof.hlo.kernels.kinds import held_in, reorders
 from jaxprof.hlo.kernels.opcodes import ARITHMETIC, FREE, PRODUCTS
@@ -146,8 +147,7 @@ _FORMS = (
         "Keep the axis that the computation runs along last, in every operand, or transpose once, outside the loop."),
     _Form(lambda _held, present: bool(present & {"pad", "reverse"}) and len(present & ARITHMETIC) > 1,
         "padding or reversing arrays in the same loop as arithmetic leaves it without SIMD",
-        "Compute on slices of whole arrays, and join them once at the end: write the gradient of differences by hand "
-        "(jax.custom_vjp), not through jnp.diff and jnp.pad."),
+        GRADIENT_OF_DIFFERENCES),
     _Form(_has("gather"), "a gather reads elements one by one",
         "Gather whole rows (the indexed axis first), or sort the indices, so that neighbours are read together."),
 )  # fmt: skip

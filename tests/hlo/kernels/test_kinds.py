@@ -128,6 +128,8 @@ def test_a_copy_to_the_host_is_a_transfer():
         ("x = f32[8,128]{1,0:T(8,128)} parameter(0)", "tpu"),
         ('x = f32[8] custom-call(), custom_call_target="__cublas$gemm"', "gpu"),
         ('x = f32[8] custom-call(), backend_config={"fusion_config":{"kind":"__ynn_fusion"}}', "cpu"),
+        ("%multiply_add_fusion.1 = f32[8] fusion(x), kind=kLoop, calls=c", "cpu"),
+        ("%loop_add_fusion = f32[8] fusion(x), kind=kLoop, calls=c", "gpu"),
         ("x = f32[8] parameter(0)", ""),
     ],
 )

@@ -64,7 +64,10 @@ def derived_warnings(run: Run, summary: Summary | None, readings: Sequence[Devic
             f"about {counted(round(faults), 'page fault')} a call, and {percent(share)} of its CPU time in the kernel"
         )
         why = "memory that a call frees goes back to the system, and comes back page by page, zeroed"
-        side = {"numpy": "NumPy", "eager": "Op by op"}.get(run.plan.how, "jit")
+        memory = run.memory
+        inner = memory is not None and (memory.temporary_bytes or 0) > (memory.output_bytes or 0)
+        jitted = "Intermediate arrays of jit" if inner else "jit"
+        side = {"numpy": "NumPy", "eager": "Op by op"}.get(run.plan.how, jitted)
         fix = _PAGE_FAULT_FIXES[side]
         yield _warning(run, _PAGE_FAULTS, f"{counts}: {why}", fix[0].upper() + fix[1:])
     others, cores = others_cores(run)
@@ -193,6 +196,8 @@ _PAGE_FAULT_FIXES = {
     "NumPy": "write into arrays that are kept (out=), or start Python with MALLOC_MMAP_MAX_=0 and "
     "MALLOC_TRIM_THRESHOLD_=4294967296 (glibc; one of them alone makes it worse).",
     "jit": "donate an argument of the result's shape that nothing needs afterwards (donate_argnums).",
+    "Intermediate arrays of jit": "start Python with MALLOC_MMAP_MAX_=0 and MALLOC_TOP_PAD_=134217728 (glibc), which "
+    "keep their memory; nothing can be donated for what is no result.",
     "Op by op": "compile it with jax.jit, which makes fewer arrays.",
 }
 """What avoids page faults, by what allocates: `bench/README.md` has what each saved."""

@@ -242,17 +242,19 @@ def one_hot_product(scene: Scene) -> Iterator[Finding]:
         return
     multiplying = [kernel for kernel in scene.kernels if kernel.uses_matrix_units and kernel.flops]
     products = [(kernel, *one_hot) for kernel in multiplying if (one_hot := _one_hot(kernel))]
+    products.sort(key=lambda product: -scene.work(product[0]))
     kernels = [kernel for kernel, *_ in products]
     if not kernels or (share := scene.share(kernels)) < WORTH:
         return
-    products.sort(key=lambda product: -scene.work(product[0]))
     _, classes, compared = products[0]
+    # On a CPU a kernel of its own may write the array, which takes longer than the product.
+    taking = dict.fromkeys([*(kernel.name for kernel in kernels), *(made.outermost.name for *_, made in products)])
     of_product = found(
         "one_hot_product",
         f"{counted(len(kernels), 'product')} with a one-hot array of {integer(classes)} classes: "
         f"{scaled(flops_of(kernels), 'FLOP')} a run, {percent(share)} of the program's work, of which all but 1 in "
         f"{integer(classes)} multiply by zero",
-        tuple(kernel.name for kernel, *_ in products),
+        tuple(taking),
     )  # fmt: skip
     # The line of the array, because XLA may have given the product to a later one.
     yield replace(of_product, places=lines_of([compared]))

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterator
+from dataclasses import replace
 
 from jaxprof.base.grouping import grouped
 from jaxprof.base.units import bytes_, counted, integer, percent, scaled
 from jaxprof.events.finding import Finding
-from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, flops_of, found, gather, total
+from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, flops_of, found, gather, lines_of, total
 from jaxprof.hlo.kernels.attention import is_any_product, scores_before
 from jaxprof.hlo.kernels.dataflow import Value, made_through, same_elements, sources, upstream
 from jaxprof.hlo.kernels.execution import Execution, functions_of_calls
@@ -190,11 +191,14 @@ def small_loop_body(scene: Scene) -> Iterator[Finding]:
             continue
         turns = "an unknown number of" if times is None else integer(times)
         body = counted(len(inside), "kernel that moves", "kernels that move")
-        yield found(
-            "small_loop_body",
-            f"{loop.name} runs {turns} iterations of {body} {bytes_(moved)}: the loop's overhead is larger than its "
-            "work",
-            (loop.name,),
+        yield replace(
+            found(
+                "small_loop_body",
+                f"{loop.name} runs {turns} iterations of {body} {bytes_(moved)}: the loop's overhead is larger than "
+                "its work",
+                (loop.name,),
+            ),
+            places=lines_of(Value(each) for each in (loop, *(kernel.instruction for kernel in inside))),
         )
 
 
@@ -340,6 +344,5 @@ def _between(scores: Value, second: Value) -> list[Instruction]:
     for operand in sources(second)[:2]:
         for value in upstream(operand, same_elements):
             if value.elements == scores.elements:
-                outer = value.fusions[0] if value.fusions else value.instruction
-                kernels[id(outer)] = outer
+                kernels[id(value.outermost)] = value.outermost
     return list(kernels.values())

@@ -9,12 +9,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from jaxprof.base.units import bytes_, counted, integer, percent, ratio
+from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding
 from jaxprof.findings.hlo.scene import LARGE_BYTES, WORTH, Scene, check, found, total
 from jaxprof.hlo.kernels.dataflow import made_through, sources
 from jaxprof.hlo.kernels.kernels import Kernel
-from jaxprof.hlo.kernels.kinds import held_in, values_of
+from jaxprof.hlo.kernels.kinds import values_of
 from jaxprof.hlo.kernels.opcodes import SAME_PLACE
+from jaxprof.hlo.source import own_frame
 from jaxprof.hlo.text.model import Instruction
 
 _BACKWARD = "transpose(jvp("
@@ -33,6 +35,14 @@ _FILLED = 0.4
 Adam it is a quarter, and the table's own update reads all of it anyway."""
 _FEW_ROWS = 8
 """A lookup leaves at least this many times as many rows of the table alone as it takes."""
+
+
+GRADIENT_OF_DIFFERENCES = (
+    "Write the gradient of the whole expression by hand (jax.custom_vjp), with its factors outside the differences: "
+    "that of jnp.sum(jnp.diff(x) ** 2) is -2 * jnp.diff(jnp.diff(x), prepend=0, append=0). A rule for jnp.diff alone "
+    "gains nothing."
+)
+"""Measured with three axes of 192: 18 ms by JAX, 19 ms with a rule for each difference, 4 ms by hand."""
 
 
 @check(
@@ -71,7 +81,7 @@ def _filled_table(scene: Scene) -> Finding | None:
                 f"read for {bytes_(updates.shape.bytes)} of rows, {percent(filled / moved)} of the program's traffic"
             )
             return replace(
-                found("costly_backward", message, (kernel.name,), filled),
+                found("costly_backward", message, (kernel.name, zeros.outermost.name), filled),
                 own_fix="Differentiate with respect to the rows that are used, and update these alone: grads = "
                 "jax.grad(loss)(table[ids]), then table.at[ids].add(-rate * grads).",
             )
@@ -86,8 +96,10 @@ def _padded_slices(scene: Scene) -> Finding | None:
     for kernel in scene.kernels:
         if "pad" not in scene.opcodes(kernel):
             continue
-        pads = [held for held in held_in(kernel.instruction) if held.opcode == "pad"]
-        number = sum(_BACKWARD in _name(pad) and pad.shape.bytes >= LARGE_BYTES for pad in pads)
+        # Differences that are padded as they are become vector instructions, products with a factor do not.
+        pads = [value for value in values_of(kernel.instruction) if value.opcode == "pad"]
+        scaled = [pad.instruction for pad in pads if not any(made.opcode == "subtract" for made in sources(pad)[:1])]
+        number = sum(_BACKWARD in _name(pad) and pad.shape.bytes >= LARGE_BYTES for pad in scaled)
         if number >= _PADS:
             loops.append((kernel, number))
     kernels = [kernel for kernel, _ in loops]
@@ -100,9 +112,7 @@ def _padded_slices(scene: Scene) -> Finding | None:
     )
     return replace(
         found("costly_backward", message, tuple(kernel.name for kernel in kernels)),
-        own_fix="Write the gradient by hand (jax.custom_vjp). That of differences d = jnp.diff(x, axis=a) is the "
-        "difference of them: -jnp.diff(g, axis=a, prepend=0, append=0) for their gradient g; that of a symmetric "
-        "stencil is the stencil itself.",
+        own_fix=GRADIENT_OF_DIFFERENCES,
     )
 
 
@@ -150,8 +160,12 @@ def _many_passes(scene: Scene) -> Finding | None:
     finding = found("costly_backward", message, tuple(kernel.name for kernel in sorted(backward, key=scene.work)[::-1]))
     if not reverse:
         return finding
+    # The call of jacrev is the innermost frame that all passes share.
+    stacks = [stack for kernel in backward if (stack := kernel.instruction.stack)]
+    shared = own_frame(frame for frame in stacks[0] if all(frame in stack for stack in stacks)) if stacks else None
     return replace(
         finding,
+        places=(SourceLocation(shared.file, shared.line),) if shared is not None else (),
         message=f"{message}: a backward pass for each of {integer(max(worst.shape.dimensions, default=0))} results",
         own_fix="Where a function has more results than arguments, jax.jacfwd takes one pass for each argument; "
         "jax.jacrev takes one for each result. jax.hessian does the right thing for one result.",

@@ -16,11 +16,12 @@ from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding
 from jaxprof.findings.hlo.compute import TINY_BYTES
 from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, found, gather, gather_sizes, lines_of, total
+from jaxprof.hlo.kernels.attention import is_any_product
 from jaxprof.hlo.kernels.collectives import Collective, collectives
 from jaxprof.hlo.kernels.dataflow import Value, made_through, resolved, same_elements, sources, upstream
-from jaxprof.hlo.kernels.flow import Flow
+from jaxprof.hlo.kernels.flow import Flow, Passage
 from jaxprof.hlo.kernels.kernels import Kernel
-from jaxprof.hlo.kernels.kinds import HOST_KINDS, reorders
+from jaxprof.hlo.kernels.kinds import HOST_KINDS, generator_of, reorders, values_of
 from jaxprof.hlo.shape import parse_shape
 from jaxprof.hlo.text.model import Instruction
 
@@ -44,10 +45,21 @@ def _only(scene: Scene, doing: Set[str], beside: Set[str]) -> list[Kernel]:
     saves="all",
 )
 def layout_copy(scene: Scene) -> Iterator[Finding]:
-    kernels = [kernel for kernel in _only(scene, {"copy", "transpose"}, _AROUND) if reorders(kernel.instruction)]
+    kernels = [
+        kernel
+        for kernel in _only(scene, {"copy", "transpose"}, _AROUND)
+        if reorders(kernel.instruction) and not _serves_convolution(scene, kernel)
+    ]
     yield from gather(
         "layout_copy", kernels, "kernel only rewrites", "kernels only rewrite", "arrays in another order: {bytes} a run"
     )
+
+
+def _serves_convolution(scene: Scene, kernel: Kernel) -> bool:
+    """Return whether XLA itself reorders an array for a convolution, which a program cannot change."""
+    near = (*kernel.instruction.users, *kernel.instruction.operand_instructions())
+    beside = (scene.kernel_of.get(id(instruction)) for instruction in near)
+    return kernel.source is None and any(each.kind == "convolution" for each in beside if each is not None)
 
 
 @check(
@@ -98,8 +110,19 @@ def _read_whole(flow: Flow, kernels: list[Kernel]) -> list[Kernel]:
         and passage.bytes_read * 2 >= passage.producer.bytes_written
         and passage.consumer.kind not in ("scatter", "copy")
         and not passage.crossed
+        and not _takes_whole_arrays(passage)
     }
     return [kernel for kernel in kernels if id(kernel) in read]
+
+
+def _takes_whole_arrays(passage: Passage) -> bool:
+    """Return whether the array goes into a fusion that XLA:CPU hands to a library, which takes whole arrays for all but
+    its product: a bias, a scale, a constant."""
+    into = passage.consumer.instruction
+    if generator_of(into) != "__ynn_fusion":
+        return False
+    operands = (each for value in values_of(into) if is_any_product(value.instruction) for each in sources(value)[:2])
+    return all(operand.outermost is not passage.producer.instruction for operand in operands)
 
 
 @check(

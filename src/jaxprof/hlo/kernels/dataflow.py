@@ -52,6 +52,11 @@ class Value(NamedTuple):
     def opcode(self) -> str:
         return self.instruction.opcode
 
+    @property
+    def outermost(self) -> Instruction:
+        """The fusion that holds the instruction, or the instruction itself."""
+        return self.fusions[0] if self.fusions else self.instruction
+
 
 def renamed(instruction: Instruction, member: tuple[int, ...]) -> tuple[Instruction | None, tuple[int, ...]] | None:
     """Return the instruction and member that a value is another name of; None if the instruction computes the value.

@@ -236,7 +236,12 @@ _MARKS = (
             r"|scheduling_name=|%(loop|input)_\w*fusion"
         ),
     ),
-    ("cpu", re.compile(r"__ynn_fusion|outer_dimension_partitions|__onednn|lapack_|xla_cpu_|_cpu_callback")),
+    (
+        "cpu",
+        re.compile(
+            r"__ynn_fusion|outer_dimension_partitions|__onednn|lapack_|xla_cpu_|_cpu_callback|%[a-z_-]+_fusion[.\d]* = "
+        ),
+    ),
 )
 _LOOKED_AT = 4 << 20
 
@@ -246,7 +251,8 @@ def platform_of(module: Module) -> str:
     """Return the platform that a module was compiled for: `cpu`, `gpu`, `tpu`, or empty if the text bears no mark.
 
     No field of HLO text says it. Backends leave marks: tiled layouts and `S(5)` with VMEM settings on TPUs, library
-    targets and code generators on GPUs, thread partitions and YNNPACK or oneDNN fusions on CPUs.
+    targets and code generators on GPUs, thread partitions and YNNPACK or oneDNN fusions, and fusions that
+    are named after their operations alone, on CPUs.
     """
     start, end = module.span
     text = module.source.text
