@@ -311,7 +311,7 @@ class TestMonitoring:
 
 @monitored
 def test_lines_of_a_function_that_the_loop_calls_are_timed_beside_it(monkeypatch):
-    monkeypatch.setattr(monitored_loop, "compiled_by", lambda value: "user" if value is abs else "")
+    monkeypatch.setattr(monitored_loop, "maker_of", lambda value: "user" if value is abs else "")
     loop = _inner(_train.__code__)
     clock = monitored_loop.MonitoredLines(threading.get_ident())
     begun = clock.begin(loop, [_books.__code__])
