@@ -1,6 +1,7 @@
 """Which kernels are far below their device, by which ceiling, why, and what is said where no finding explains the
 largest part of the time."""
 
+import json
 import socket
 from dataclasses import replace
 
@@ -224,13 +225,13 @@ def triad(busy):
     return session(run("r1", seen, samples=[0.05, 0.051] * 9, **spec), host=socket.gethostname())
 
 
-def on_cpu():
+def on_cpu(seconds=0.1):
     """A function on this machine's processor, whose capture has one kernel."""
     environment = e.EnvironmentRead(run="r1", python="3", numpy="2", settings={"cpu_model": "A CPU"})
-    rows = [kernel_times("fusion.1", 1.0, 10, device="cpu:0", module="jit_turn")]
+    rows = [kernel_times("fusion.1", 10 * seconds, 10, device="cpu:0", module="jit_turn")]
     text = TRANSPOSES.replace("transpose(%p), dimensions={1,0}", "negate(%p)")
     capture = e.KernelsMeasured(run="r1", kind="run", calls=10, rows=rows)
-    return session(run("r1", environment, capture, samples=[0.1] * 9, hlo=text), host=socket.gethostname())
+    return session(run("r1", environment, capture, samples=[seconds] * 9, hlo=text), host=socket.gethostname())
 
 
 def test_without_ceilings_it_says_how_to_measure_them_and_why_those_of_a_busy_machine_were_refused():
@@ -245,3 +246,17 @@ def test_without_ceilings_it_says_how_to_measure_them_and_why_those_of_a_busy_ma
     of = on_cpu()
     assert ceilings.measured_in(triad(busy=0.1), "cpu:0").keys() == {"memory"}
     assert "disturbed" not in ceilings.why_unmeasured(of, of.runs["r1"]), "the peak of products is still to be measured"
+
+
+@pytest.mark.parametrize(("times", "words"), [(8.0, "so a cache holds its arrays"), (0.9, "which reaches"), (0.1, "")])
+def test_kernel_faster_than_memory_is_said_to_be_cached(times, words, state_home):
+    """The kernel moves as many times the bytes per second that triad does."""
+    bandwidth = 8e9
+    took = 2 * 1024 * 1024 * 4 / (times * bandwidth)  # it reads one array and writes another
+    rates = {"memory": {"per_second": bandwidth, "call_bytes": 4e8, "measured": 1.8e9}}
+    rates["f32"] = {"per_second": 1e15, "call_bytes": None, "measured": 1.8e9}
+    (state_home / "ceilings.json").write_text(json.dumps({"rates": {"A CPU": rates}, "refused": {}}))
+    of = on_cpu(seconds=took)
+    reason = explained(of).leading.reason if explained(of).leading is not None else ""
+    assert words in reason
+    assert ("cache" in reason) is (times == 8.0)

@@ -56,6 +56,8 @@ class Reached:
     share: float
     text: str
     """`0.9 GB/s of the 19 GB/s that triad reaches here`."""
+    of_memory: bool
+    """Whether that ceiling is the bandwidth of memory."""
 
 
 def reached(measured: MeasuredKernel, device: DevicePeaks) -> Reached | None:
@@ -77,7 +79,9 @@ def reached(measured: MeasuredKernel, device: DevicePeaks) -> Reached | None:
         ceilings.append((flops / took, peak, "FLOP/s", "gemm-peak"))
     rate, ceiling, unit, workload = max(ceilings, key=lambda each: each[0] / each[1])
     whose = f"that {workload} reaches here" if here else f"of {device.title}"
-    return Reached(rate / ceiling, f"{scaled(rate, unit)} of the {scaled(ceiling, unit)} {whose}")
+    return Reached(
+        rate / ceiling, f"{scaled(rate, unit)} of the {scaled(ceiling, unit)} {whose}", of_memory=unit == "B/s"
+    )
 
 
 def is_large(kernel: Kernel) -> bool:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 MUCH = 0.2
 """Least share of the time, or of the part that bounds a loop, that is worth a line of its own."""
+_BEYOND = 1.25
+"""Share of the bandwidth of memory from which a kernel cannot have had its arrays from there."""
 _NEAR = 0.6
 """Share of what the device reaches from which a kernel is nearly as fast as its work allows."""
 _MOSTLY = 0.5
@@ -97,6 +99,8 @@ def _kernels_unexplained(
     why = "unexplained"
     if most is not None and most.share <= FAR_BELOW and processor_share(session, session.runs[run]) < 1:
         why = f"unexplained; it reaches {most.text}, but other programs kept the processors busy"
+    elif most is not None and len(kernels) == 1 and most.of_memory and most.share > _BEYOND:
+        why = f"which is faster than memory ({most.text}), so a cache holds its arrays: only less work helps much"
     elif most is not None and len(kernels) == 1 and most.share > _NEAR:
         why = f"which reaches {most.text}: only less work helps much"
     unmeasured = why_unmeasured(session, session.runs[run]) if longest.kernel is not None else ""

@@ -184,6 +184,18 @@ def test_it_is_kept_for_the_machine_and_only_grows():
     assert ceilings_for(other, last(other)) is None
 
 
+def test_ceiling_is_what_the_fastest_call_reached():
+    """Of compiled code with slow calls, and of NumPy beside it."""
+    of = machine({"triad": (1e9, 10e9)})
+    of.runs["r1"].samples("run")[:] = [4.0, 1.0, 4.0, 4.0, 4.0, 4.0]
+    assert measured_in(of, "cpu:0")["memory"].per_second == pytest.approx(10e9)
+    both = session(
+        costing("r1", 1e9, 10e9, workload="triad", device="cpu:0"),
+        costing("r2", 1e9, 30e9, workload="triad", device="cpu:0", how="numpy", variant="numpy"),
+    )
+    assert measured_in(both, "cpu:0")["memory"].per_second == pytest.approx(30e9)
+
+
 def test_what_fits_a_cache_or_shares_the_machine_is_no_ceiling(state_home):
     assert measured_in(machine({**JUDGED, "triad": (1e6, 48e6)}), "cpu:0").get("memory") is None
     assert not measured_in(machine(JUDGED, other_busy_cores=1.5, cores=2), "cpu:0")
