@@ -8,7 +8,7 @@ import pytest
 from jax.extend.core import Literal
 
 from jaxprof.workloads import built_in, names
-from jaxprof.workloads.callables import written_function
+from jaxprof.workloads.callables import leaves, written_function
 from jaxprof.workloads.check import compare, tolerance
 from jaxprof.workloads.model import DeferredModule
 from tables import rows
@@ -212,3 +212,11 @@ def test_timed_files_hold_no_stand_in_modules():
         file = written_function(made.build(TINY[name])).__globals__
         left = [key for key, value in file.items() if isinstance(value, DeferredModule)]
         assert made.how == "numpy" or left == [], (name, variant)
+
+
+def test_what_is_static_inside_a_result_is_no_leaf():
+    structure = jax.tree.structure((1, 2))
+    assert list(leaves({"a": 1.0, "f": len, "tree": structure})) == [("['a']", 1.0)]
+    for whole in (structure, len):
+        with pytest.raises(TypeError, match="neither an array"):
+            list(leaves(whole))

@@ -155,7 +155,8 @@ def last_by_name(function: Callable[..., Any], names: tuple[str, ...]) -> Callab
 def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Yield path and value of each leaf of `tree` in a fixed order: dicts by key, as in JAX; None is not a leaf.
 
-    Raises TypeError for anything other than arrays, numbers and trees of them.
+    A function or a tree's structure inside a tree is static, and no leaf. Raises TypeError for anything else that is
+    not an array, a number or a tree of them.
     """
     if isinstance(tree, Mapping):
         for key in sorted(tree):
@@ -171,6 +172,8 @@ def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         util = sys.modules["jax"].tree_util
         branches = util.tree_flatten_with_path(tree)[0]
         if len(branches) == 1 and branches[0][1] is tree:
+            if path and (callable(tree) or isinstance(tree, util.PyTreeDef)):
+                return
             raise TypeError(f"a result holds {type(tree).__name__}, which is neither an array nor a tree of arrays")
         for keys, branch in branches:
             yield from leaves(branch, path + util.keystr(keys))

@@ -120,6 +120,30 @@ def test_a_cold_compile_reports_its_phases_texts_and_figures_and_no_warning():
     np.testing.assert_allclose(program.jitted(X), np.tanh(X) * 3.25, rtol=1e-5)
 
 
+class WrappedStages(jax.stages.Wrapped):
+    """Calls, traces and lowers like flax's `nnx.jit`, whose stages hold those of JAX."""
+
+    def __init__(self, function):
+        self.inside = jax.jit(function)
+
+    def trace(self, *arguments):
+        return SimpleNamespace(traced=self.inside.trace(*arguments))
+
+    def lower(self, *arguments):
+        return self.trace(*arguments).traced.lower()
+
+    def __call__(self, *arguments):
+        return self.inside(*arguments)
+
+
+def test_the_stages_inside_a_wrapper_of_stages_are_reported():
+    function, (recorder, _) = WrappedStages(lambda x: x @ x), reporter()
+    program = compile_stages(recorder, function, (jnp.ones((4, 4)),), keep_constants=False)
+    assert program.jitted is function
+    assert program.compiled_flops == 128
+    assert "dot" in program.hlo
+
+
 def test_no_stage_collects_the_garbage_of_all_of_jax(monkeypatch):
     events, during = [], []
     recorder, _ = reporter()

@@ -238,6 +238,8 @@ def compile_stages(
     gc.collect()
     with reporter.phase("trace"):
         traced = jitted.trace(*arguments)
+    if not hasattr(traced, "jaxpr"):  # flax's nnx.jit wraps each of JAX's stages in one of its own
+        traced = traced.traced
     return compile_traced(reporter, jitted, traced, keep_constants=keep_constants, ask_reasons=ask_reasons)
 
 
