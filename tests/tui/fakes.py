@@ -66,6 +66,7 @@ class StillDevices:
                 device="cpu:0", utilisation=0.12, memory_used_bytes=int(21.4 * 2**30), memory_limit_bytes=128 * 2**30,
                 load_average=1.9,
             ),
+            e.DeviceReading(device="nvidia:1"),
         ]  # fmt: skip
 
 

@@ -6,7 +6,6 @@ The readings are one cell: they differ from device to device, and each line show
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from time import monotonic
 
 from textual.content import Content
 from textual.widget import Widget
@@ -14,6 +13,7 @@ from textual.widget import Widget
 from jaxprof.base import units
 from jaxprof.base.text import safe
 from jaxprof.facts.devices import Severity, short_kind, state_words, title_of, unused_groups
+from jaxprof.tui import clock
 from jaxprof.tui.kit.drawing import bar, cell, mark, spark, whole_parts
 from jaxprof.tui.kit.picture import show_titles
 from jaxprof.tui.kit.row_list import Heading, RowList
@@ -63,10 +63,17 @@ class DeviceList(RowList[DeviceRow], keys="devices"):
             if hint:
                 rows[reason, hint] = Heading(f"   {hint}", "$accent")
         self.show_rows(rows)
+        self._show_title(title)
+
+    def on_resize(self) -> None:
+        self._show_title(title_of([row.device for row in self._devices], self._devices.driver))
+
+    def _show_title(self, title: str) -> None:
+        """Show on the frame what the GPUs are, and how many lines are below its edge."""
         if isinstance(self.parent, Widget):
             more = self.count - self.size.height if self.size.height else 0
             late = " · NVIDIA's driver has not answered yet" if self._devices.late else ""
-            below = Content(f"{more} more lines") if more > 0 else Content("")
+            below = Content(units.counted(more, "more line")) if more > 0 else Content("")
             show_titles(self.parent, Content(safe(title or "Devices") + late), below)
 
     def _readings_of(self, row: DeviceRow) -> Drawing:
@@ -75,7 +82,7 @@ class DeviceList(RowList[DeviceRow], keys="devices"):
 
         def draw(width: int) -> Content:
             device = row.device
-            words = state_words(device, row.reading, monotonic())
+            words = state_words(device, row.reading, clock.monotonic())
             wrong, notes = ([pair for pair in words if (pair[1] == "note") is note] for note in (False, True))
             if device.fault:
                 return _state(wrong, width)
@@ -112,13 +119,13 @@ def _readings(row: DeviceRow) -> list[Content]:
         Content.assemble(spark(row.history, 8), cell(units.percent(whole) if whole is not None else "", 6, right=True)),
         Content.assemble("  ", bar(share, BAR_WIDTH, full), cell(_gibibytes(used), 7, right=True), "  "),
     ]
-    watts, degrees, clock = reading.power_watts, reading.temperature_celsius, reading.clock_hertz
+    watts, degrees, hertz = reading.power_watts, reading.temperature_celsius, reading.clock_hertz
     if row.device.platform != "cpu":  # in columns below each other, also where one of them is not reported
         pieces += [
             cell(f"{watts:.0f}W" if watts is not None else "", 5, right=True),
             cell(f"{degrees:.0f}°" if degrees is not None else "", 5, _warm(degrees), right=True),
         ]
-    pieces.append(cell(f"{clock / 1e9:.2f}G" if clock is not None else "", 7, right=True) + Content("  "))
+    pieces.append(cell(f"{hertz / 1e9:.2f}G" if hertz is not None else "", 7, right=True) + Content("  "))
     if reading.load_average is not None:
         pieces.append(cell(f"load {reading.load_average:.1f}", 10))
     return pieces
