@@ -120,6 +120,7 @@ FORMS = {
         "f32[4,8,8,8,3] f32[4,3,3,3,8]",
     ),
     "order": (lambda x: x + x.T, "it reads an array in another order", lambda x: x + x, "f32[512,512]"),
+    "axis": (lambda x: (x * x).sum(0), "it reduces an axis", lambda x: (x * x).sum(1), "f32[512,512]"),
     "gather": (lambda x, i: x[i], "a gather", lambda x, i: x * i, "f32[4096] s32[4096]"),
     "padding": (
         jax.grad(lambda x: jnp.square(jnp.diff(x)).sum()),
@@ -248,9 +249,12 @@ def test_without_ceilings_it_says_how_to_measure_them_and_why_those_of_a_busy_ma
     assert "disturbed" not in ceilings.why_unmeasured(of, of.runs["r1"]), "the peak of products is still to be measured"
 
 
-@pytest.mark.parametrize(("times", "words"), [(8.0, "so a cache holds its arrays"), (0.9, "which reaches"), (0.1, "")])
+@pytest.mark.parametrize(
+    ("times", "words"), [(8.0, "so a cache holds its arrays"), (0.9, "which reaches"), (0.1, "unexplained; it reaches")]
+)
 def test_kernel_faster_than_memory_is_said_to_be_cached(times, words, state_home):
-    """The kernel moves as many times the bytes per second that triad does."""
+    """The kernel moves as many times the bytes per second that triad does. Nothing is known to mend it, so it is no
+    finding, however slow."""
     bandwidth = 8e9
     took = 2 * 1024 * 1024 * 4 / (times * bandwidth)  # it reads one array and writes another
     rates = {"memory": {"per_second": bandwidth, "call_bytes": 4e8, "measured": 1.8e9}}
@@ -260,3 +264,4 @@ def test_kernel_faster_than_memory_is_said_to_be_cached(times, words, state_home
     reason = explained(of).leading.reason if explained(of).leading is not None else ""
     assert words in reason
     assert ("cache" in reason) is (times == 8.0)
+    assert "slow_kernel" not in codes(explained(of))

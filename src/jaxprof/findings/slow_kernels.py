@@ -118,6 +118,17 @@ def _finds_an_index(held: Sequence[Instruction], _present: Set[str]) -> bool:
     return any(each.opcode == "reduce" and len(each.operands) > 2 for each in held)
 
 
+def _reduces_apart(held: Sequence[Instruction], _present: Set[str]) -> bool:
+    """Return whether it reduces a large array along axes without the one whose elements lie together."""
+    for each in held:
+        if each.opcode == "reduce" and (operand := each.operand(0)) is not None and operand.shape.layout is not None:
+            sizes, order = operand.shape.dimensions, operand.shape.layout.minor_to_major
+            innermost = next((number for number in order if sizes[number] != 1), None)
+            if innermost is not None and innermost not in each.integers("dimensions"):
+                return True
+    return False
+
+
 def _calls_scalar_functions(held: Sequence[Instruction], _present: Set[str]) -> bool:
     return any(
         each.opcode in _SCALAR and each.shape.leaves() and each.shape.leaves()[0].dtype[0] in "bfc" for each in held
@@ -141,7 +152,9 @@ _FORMS = (
     _Form(_has("select-and-scatter", "reduce-window"), "each window is reduced element by element",
         "Combine slices in place of windows: jnp.maximum(x[::2], x[1::2])."),
     _Form(_finds_an_index, "values and their indices are compared one by one",
-        "Take max or min where the value is enough."),
+        ""),
+    _Form(_reduces_apart, "it reduces an axis whose elements do not lie together",
+        "Let the axis that is reduced be the last one in memory: keep the array transposed, or transpose it once."),
     _Form(_calls_scalar_functions, "it calls a function for each element (sin, pow, arctan2, remainder and the like)",
         "Compute the function for fewer elements (a table, a recurrence, before a broadcast), or write it with "
         "operations that use SIMD: x - m * jnp.floor(x / m) for a remainder, jnp.exp(p * jnp.log(x)) for a power."),
@@ -180,8 +193,9 @@ def reason(kernel: Kernel, platform: str) -> tuple[str, str]:
 def slow_kernels(
     measured: Sequence[MeasuredKernel], device: DevicePeaks, platform: str, ours: float
 ) -> Iterator[tuple[Kernel, str, str]]:
-    """Yield the slow kernels of a program, each with a sentence, and with what to change, which is empty if the reason
-    is not known. `ours`: share of a processor that each thread had, at least."""
+    """Yield the slow kernels of a program, each with a sentence, and with what to change, which is empty if that is not
+    known. On a CPU, whose compiler leaves many a loop in one thread or without SIMD, one that nothing is known to mend
+    is left to what is unexplained. `ours`: share of a processor that each thread had, at least."""
     for each in measured:
         kernel = each.kernel
         if kernel is None or (each.share or 0.0) < MUCH or not is_large(kernel):
@@ -189,6 +203,8 @@ def slow_kernels(
         most = reached(each, device)
         if most is not None and most.share <= FAR_BELOW * ours:
             why, fix = reason(kernel, platform)
+            if platform == "cpu" and not fix:
+                continue
             alone = platform == "cpu" and (each.parallelism or 2.0) < _ONE_THREAD
             message = f"{kernel.name} ({kernel.kind}) reaches {most.text}, {percent(most.share)}"
             yield kernel, f"{message}{', in one thread' if alone else ''}: {why or 'the reason is not known'}", fix

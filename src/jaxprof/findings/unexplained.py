@@ -18,6 +18,8 @@ from jaxprof.base.text import safe
 from jaxprof.base.units import and_more, counted, percent
 from jaxprof.findings.explanation import Abstention, command, record_again
 from jaxprof.findings.slow_kernels import FAR_BELOW, reached
+from jaxprof.findings.slow_kernels import reason as why_slow
+from jaxprof.hlo.kernels.kinds import platform_of
 from jaxprof.session.run import IMPORTED
 
 if TYPE_CHECKING:
@@ -99,6 +101,10 @@ def _kernels_unexplained(
     why = "unexplained"
     if most is not None and most.share <= FAR_BELOW and processor_share(session, session.runs[run]) < 1:
         why = f"unexplained; it reaches {most.text}, but other programs kept the processors busy"
+    elif most is not None and most.share <= FAR_BELOW and longest.kernel is not None:
+        platform = platform_of(longest.kernel.instruction.computation.module)
+        known, _ = why_slow(longest.kernel, platform or session.runs[run].plan.device.partition(":")[0])
+        why = f"unexplained; it reaches {most.text}{f': {known}' if known else ''}"
     elif most is not None and len(kernels) == 1 and most.of_memory and most.share > _BEYOND:
         why = f"which is faster than memory ({most.text}), so a cache holds its arrays: only less work helps much"
     elif most is not None and len(kernels) == 1 and most.share > _NEAR:

@@ -160,8 +160,8 @@ def _many_passes(scene: Scene) -> Finding | None:
     finding = found("costly_backward", message, tuple(kernel.name for kernel in sorted(backward, key=scene.work)[::-1]))
     if not reverse:
         return finding
-    # The call of jacrev is the innermost frame that all passes share.
-    stacks = [stack for kernel in backward if (stack := kernel.instruction.stack)]
+    # The call of jacrev is the innermost frame that all passes share, the forward one too: its lines are more.
+    stacks = [stack for kernel in (*backward, *forward) if (stack := kernel.instruction.stack)]
     shared = own_frame(frame for frame in stacks[0] if all(frame in stack for stack in stacks)) if stacks else None
     return replace(
         finding,
