@@ -230,6 +230,20 @@ def test_a_request_for_attribution_captures_and_times_nothing():
     assert any(event.rows for event in captured if isinstance(event, e.KernelsMeasured))
 
 
+@pytest.mark.parametrize("batch", [np.ones(4, np.float32), 2.0])
+def test_arrays_of_jax_are_committed_beside_arrays_that_were_placed(batch):
+    """As a training step does, whose state is the result of its last call."""
+    state = jnp.zeros(4)
+    step = jax.jit(lambda state, batch: state + batch)
+    placed = Arguments.of((state, batch)).fresh(jax.devices()[0])
+    before = step._cache_size()
+    result = step(*placed)
+    assert placed[0].committed is isinstance(batch, np.ndarray)
+    assert result.committed is placed[0].committed, "so that the next call is the same"
+    step(result, placed[1])
+    assert step._cache_size() == before + 1
+
+
 def test_only_numpy_arrays_go_to_the_device_and_scalars_stay_python():
     arguments = transfer.Arguments.of((np.ones(4, np.float32), 3.0, [np.zeros(2, np.float32)]))
     placed = arguments.placed(jax.device_put(arguments.host_arrays()))

@@ -42,8 +42,14 @@ class Arguments:
         return [self.leaves[index] for index in self.on_host]
 
     def placed(self, device_arrays: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the arguments with their NumPy arrays replaced by `device_arrays`."""
+        """Return the arguments with their NumPy arrays replaced by `device_arrays`. JAX's own arrays are committed to
+        the device of these, as they are: a state that a call replaces by its results, which are committed beside such
+        arguments, would be another kind of argument in the next call, and compiled again."""
         leaves = list(self.leaves)
+        devices = next((array.devices() for array in device_arrays if isinstance(array, jax.Array)), set())
+        for index, leaf in enumerate(leaves):
+            if len(devices) == 1 and isinstance(leaf, jax.Array) and leaf.devices() == devices:
+                leaves[index] = jax.device_put(leaf, *devices)
         for index, array in zip(self.on_host, device_arrays, strict=True):
             leaves[index] = array
         arguments: tuple[Any, ...] = jax.tree.unflatten(self.structure, leaves)
