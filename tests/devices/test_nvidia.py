@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -150,6 +151,16 @@ def test_nobody_waits_twice_for_a_late_answer():
     question.start()
     assert question.last(0.01) == 1, "the last answer, until there is another"
     driver.given.release()
+
+
+def test_question_that_raised_is_asked_again(monkeypatch):
+    monkeypatch.setattr(threading, "excepthook", lambda raised: None)
+    asked = Mock(side_effect=[RuntimeError("once"), 7])
+    question = nvidia.Question(asked)
+    question.start()
+    assert question.last(60.0) is None
+    question.start()
+    assert question.last(60.0) == 7
 
 
 def test_listing_of_a_late_driver_says_so(monkeypatch):

@@ -1,6 +1,7 @@
 """Devices as text of 80 columns and as JSON."""
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
@@ -8,7 +9,7 @@ from devices.making import GIB, facts, gpu, target
 from golden import held
 from jaxprof.devices.inventory.machine import local_devices, merge
 from jaxprof.events import DeviceReading
-from jaxprof.facts.devices import listed_devices, memory_text, state_words, title_of
+from jaxprof.facts.devices import _own_name, listed_devices, memory_text, state_words, title_of
 from jaxprof.report.device_list import devices_text
 
 GPU_READING = DeviceReading(
@@ -50,6 +51,13 @@ def test_each_reason_of_unused_devices_is_said_once():
     assert lines.count("jax-cuda13-plugin is not installed") == 1
     assert "not used by JAX: cuda:0, cuda:1: " in lines
     assert "LOST, fell off the bus. Reset it" in lines
+
+
+def test_state_for_a_user_without_a_name(monkeypatch):
+    monkeypatch.setattr("getpass.getuser", Mock(side_effect=KeyError("uid not found: 4711")))
+    _own_name.cache_clear()
+    assert ("alice", "note") in state_words(gpu(0), GPU_READING, 0.0)
+    _own_name.cache_clear()
 
 
 def test_title_of_gpus_of_two_kinds_is_left_to_the_rows():

@@ -265,7 +265,7 @@ class DeviceReading(Event):
     """CPU only: the share of each core that this process may use."""
     throttle_reasons: list[str] = field(default_factory=list)
     ecc_errors: int | None = None
-    """Errors in its memory since boot that ECC could not correct."""
+    """Errors in its memory that ECC could not correct since the driver was loaded."""
     fault: str = ""
     """Why it does not work at all: `fell off the bus`."""
     processes: list[dict[str, Scalar | None]] = field(default_factory=list)

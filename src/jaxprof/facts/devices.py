@@ -5,6 +5,8 @@ from __future__ import annotations
 import getpass
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from jaxprof.base import units
@@ -62,8 +64,8 @@ def memory_text(used: float | None, limit: float | None) -> str:
     return f"{used / scale:.1f} / {limit / scale:.1f} {unit}"
 
 
-OLD_SECONDS = 3.0
-"""Age from which a reading is said to be old: its driver is slow to answer."""
+OLD_SECONDS = 12.0
+"""Age from which a reading is said to be old: its driver is slow to answer. Longer than the app waits between two."""
 _SHORT = {
     "software power cap": "power cap",
     "software thermal slowdown": "heat",
@@ -94,8 +96,16 @@ def state_words(device: Device, reading: DeviceReading | None, now: float) -> li
     users = [str(process.get("user") or process.get("name") or process.get("pid")) for process in reading.processes]
     if users:
         more = f", {len(users) - 1} more" if len(users) > 1 else ""
-        words.append((f"{'you' if users[0] == getpass.getuser() else users[0]}{more}", "note"))
+        words.append((f"{'you' if users[0] == _own_name() else users[0]}{more}", "note"))
     return words
+
+
+@cache
+def _own_name() -> str:
+    """Return the name of this process's user; empty for one without a name, as in many a container."""
+    with suppress(OSError, KeyError, ImportError):
+        return getpass.getuser()
+    return ""
 
 
 def unused_groups(devices: Iterable[Device]) -> dict[tuple[str, str], list[Device]]:
@@ -132,7 +142,7 @@ def short_kind(kind: str) -> str:
 
 _READING: Facts[DeviceReading] = (
     *READING,
-    Fact("ecc_errors", COUNT, "Errors in its memory since boot that ECC could not correct"),
+    Fact("ecc_errors", COUNT, "Errors in its memory that ECC could not correct since the driver was loaded"),
     Fact("fault", TEXT, "Why it does not work at all"),
     Fact("core_utilisation", NUMBERS, "Share of the time in which each core was busy, in 0..1"),
     Fact("power_limit_watts", NUMBER, "The most that it may draw"),

@@ -76,6 +76,14 @@ def test_check_of_unstable_program(result, passed):
     assert check.wrong_elements == 4 - result.count(1)
 
 
+def test_check_after_a_reference_that_consumes_its_argument():
+    """It cannot be computed again, so the result stays wrong."""
+    step = Variant(name="jax", how="eager", function=jax.jit(lambda x: x * 2, donate_argnums=0))
+    workload = replace(WORKLOAD, variants=(step, COMPILED), baseline="jax")
+    check = checked_on((jnp.arange(4.0),), np.array([0, 2, 4, 7], np.float32), workload)
+    assert (check.passed, check.wrong_elements) == (False, 1)
+
+
 def test_a_wrong_result_of_a_stable_program_stays_wrong():
     check = checked(np.array([0, 2, 4, 6.01], np.float32))
     assert (check.passed, check.unstable_elements) == (False, None)

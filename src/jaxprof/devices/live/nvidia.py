@@ -298,10 +298,13 @@ class Question(Generic[T]):
             return self._answer
 
     def _run(self) -> None:
-        answer = self._ask()
-        with self._answered:
-            self._answer, self._asking = answer, False
-            self._answered.notify_all()
+        answer = None
+        try:
+            answer = self._ask()
+        finally:  # whatever it raised, it can be asked again
+            with self._answered:
+                self._answer, self._asking = answer, False
+                self._answered.notify_all()
 
 
 class NvmlThreads:

@@ -47,15 +47,14 @@ class DeviceList(RowList[DeviceRow], keys="devices"):
         )
         self._devices = devices
         self._chosen = chosen
-        self._alike = False
-        """Whether the title names the GPUs, so that their rows do not."""
+        self._title = ""
+        """What the GPUs are, if they are alike; their rows do not name them then."""
 
     def show_devices(self) -> None:
         if self._devices.asked:
             self.show_empty("The devices cannot be read.")
         devices = [row.device for row in self._devices]
-        title = title_of(devices, self._devices.driver)
-        self._alike = bool(title)
+        self._title = title_of(devices, self._devices.driver)
         rows: dict[Hashable, DeviceRow | Heading] = {row.device.id: row for row in self._devices}
         for (reason, hint), unused in unused_groups(devices).items():
             names = ", ".join(device.id for device in unused) if len(unused) <= 3 else f"{len(unused)} of these"
@@ -63,18 +62,15 @@ class DeviceList(RowList[DeviceRow], keys="devices"):
             if hint:
                 rows[reason, hint] = Heading(f"   {hint}", "$accent")
         self.show_rows(rows)
-        self._show_title(title)
+        self.on_resize()
 
     def on_resize(self) -> None:
-        self._show_title(title_of([row.device for row in self._devices], self._devices.driver))
-
-    def _show_title(self, title: str) -> None:
         """Show on the frame what the GPUs are, and how many lines are below its edge."""
         if isinstance(self.parent, Widget):
             more = self.count - self.size.height if self.size.height else 0
             late = " · NVIDIA's driver has not answered yet" if self._devices.late else ""
             below = Content(units.counted(more, "more line")) if more > 0 else Content("")
-            show_titles(self.parent, Content(safe(title or "Devices") + late), below)
+            show_titles(self.parent, Content(safe(self._title or "Devices") + late), below)
 
     def _readings_of(self, row: DeviceRow) -> Drawing:
         """Return the readings, the name first unless the title has it, then its state: the readings that matter least
@@ -86,7 +82,7 @@ class DeviceList(RowList[DeviceRow], keys="devices"):
             wrong, notes = ([pair for pair in words if (pair[1] == "note") is note] for note in (False, True))
             if device.fault:
                 return _state(wrong, width)
-            titled = self._alike and device.platform in ("cuda", "cpu")
+            titled = self._title and device.platform in ("cuda", "cpu")
             name = cell(short_kind(device.kind or device.platform.upper()), 26 if width >= WIDE else 14, "$text-muted")
             line, least = Content("") if titled else name + Content(" "), _state(wrong, width)
             for part in _readings(row):

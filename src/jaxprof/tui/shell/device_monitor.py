@@ -27,6 +27,8 @@ HISTORY = 60
 PERIOD_SECONDS = 0.5
 """Time between two readings, for each device: a line is some 400 bytes to draw, so a list of any length sends about
 1 KB a second over the user's line."""
+MOST_SECONDS = 8.0
+"""Longest time between two readings."""
 
 
 @dataclass(slots=True)
@@ -86,7 +88,7 @@ class MachineSource:
 
 
 class DeviceMonitor:
-    """All devices by their ids, those that JAX can use first, with what threads read of them until it is stopped.
+    """All devices by their ids, as nvidia-smi numbers them, with what threads read of them until it is stopped.
 
     The rows change on the UI thread. The threads are daemons, not Textual workers: quitting must not wait until a child
     has imported jax.
@@ -156,7 +158,7 @@ class DeviceMonitor:
             if devices := source.late():
                 self._later(show, devices)
             self._later(self.take, source.read())
-            self._stop.wait(PERIOD_SECONDS * max(1, len(self.rows)))
+            self._stop.wait(min(MOST_SECONDS, PERIOD_SECONDS * max(1, len(self.rows))))
 
     def _ask(self, source: MachineSource) -> None:
         try:
