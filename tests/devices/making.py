@@ -97,6 +97,8 @@ class Chip:
     used: int = 10 * GIB
     total: int = 140 * GIB
     mig: list[Any] = field(default_factory=list)
+    nvlink_peers: list[bytes] = field(default_factory=list)
+    """PCI addresses at the other ends of its links that are up; two more are down if there are any."""
     answers: dict[str, Any] = field(default_factory=dict)
 
 
@@ -138,12 +140,33 @@ _OF_THE_SYSTEM: dict[str, Callable[..., Any]] = {
 }
 
 
+_OF_A_LINK: dict[str, Callable[[Chip, int], Any]] = {
+    "nvmlDeviceGetNvLinkState": lambda chip, link: int(link < len(chip.nvlink_peers)),
+    "nvmlDeviceGetNvLinkRemotePciInfo": lambda chip, link: SimpleNamespace(busId=chip.nvlink_peers[link]),
+    "nvmlDeviceGetNvLinkRemoteDeviceType": lambda chip, link: 0,
+}
+_WIRING: dict[str, Any] = {
+    "nvmlDeviceGetPerformanceState": 0,
+    "nvmlDeviceGetCurrPcieLinkGeneration": 1,
+    "nvmlDeviceGetMaxPcieLinkGeneration": 5,
+    "nvmlDeviceGetCurrPcieLinkWidth": 16,
+    "nvmlDeviceGetMaxPcieLinkWidth": 16,
+    "nvmlDeviceGetPcieReplayCounter": 0,
+    "nvmlDeviceGetTopologyCommonAncestor": 50,
+}
+WIRING_QUESTIONS = (*_OF_A_LINK, *_WIRING, "nvmlDeviceGetClockInfo", "nvmlDeviceGetMaxClockInfo")
+
+
 def _answer(name, chip, *arguments):
     if name in chip.answers:
         return chip.answers[name]
+    if name in _OF_A_LINK:
+        there = chip.nvlink_peers and arguments[0] < len(chip.nvlink_peers) + 2
+        return _OF_A_LINK[name](chip, arguments[0]) if there else NOT_SUPPORTED
     if name == "nvmlDeviceGetMigDeviceHandleByIndex":
         return chip.mig[arguments[0]] if arguments[0] < len(chip.mig) else NVMLError("Not Found")
     table = {
+        **_WIRING,
         "nvmlDeviceGetMigMode": [1, 1] if chip.mig else [0, 0],
         "nvmlDeviceGetName": chip.name,
         "nvmlDeviceGetUUID": chip.uuid,

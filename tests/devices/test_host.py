@@ -20,6 +20,7 @@ from jaxprof.base.operating_system import Limits, MemoryGroup, read_limits
 from jaxprof.devices import Device
 from jaxprof.devices.inventory.accelerators import PciDevice, read_machine, read_target
 from jaxprof.devices.inventory.machine import environment_facts, local_devices, merge
+from jaxprof.devices.live.amd import amd_name, read_amd
 from jaxprof.devices.live.host import HostSampler, Monitor
 from jaxprof.devices.live.nvidia import Nvml, NvmlThreads
 from jaxprof.devices.live.process_state import LOOK_SECONDS, PauseWatch, is_stopped, suspended_seconds
@@ -276,3 +277,29 @@ def test_a_machine_that_slept():
     (stop,) = machine.seen
     assert (stop.found_by, stop.seconds) == ("clock", pytest.approx(3600.0))
     assert suspended_seconds() > -0.1  # two clocks, read one after the other
+
+
+def test_amd_reading_is_of_the_files_of_its_driver(tmp_path):
+    folder = tmp_path / "0000:c1:00.0"
+    files = {
+        "product_name": "AMD Instinct MI300X OAM\n",
+        "gpu_busy_percent": "37\n",
+        "mem_info_vram_used": "34359738368\n",
+        "mem_info_vram_total": "206158430208\n",
+        "hwmon/hwmon5/power1_input": "412000000\n",
+        "hwmon/hwmon5/power1_cap": "750000000\n",
+        "hwmon/hwmon5/temp1_input": "61000\n",
+        "hwmon/hwmon5/freq1_input": "2100000000\n",
+    }
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    device = Device(id="rocm:0", platform="rocm", pci_bus_id="0000:c1:00.0")
+    reading = read_amd(device, tmp_path)
+    assert amd_name("0000:c1:00.0", tmp_path) == "AMD Instinct MI300X OAM"
+    assert reading.utilisation == 0.37
+    assert (reading.memory_used_bytes, reading.memory_limit_bytes) == (32 * 2**30, 192 * 2**30)
+    assert (reading.power_watts, reading.power_limit_watts) == (412.0, 750.0)
+    assert (reading.temperature_celsius, reading.clock_hertz) == (61.0, 2.1e9)
+    elsewhere = read_amd(replace(device, pci_bus_id="0000:c2:00.0"), tmp_path)
+    assert elsewhere.utilisation is elsewhere.memory_used_bytes is elsewhere.power_watts is None

@@ -16,10 +16,12 @@ from devices.making import (
     NOT_SUPPORTED,
     UUID_A,
     UUID_B,
+    WIRING_QUESTIONS,
     Chip,
     FakeNvml,
     NVMLError,
 )
+from jaxprof.devices import Wiring
 from jaxprof.devices.live import nvidia
 from jaxprof.devices.live.nvidia import Nvml, NvmlThreads, normal_pci_bus_id
 from tables import rows
@@ -238,3 +240,19 @@ def test_pci_addresses_are_written_one_way():
         -                 -
     """):
         assert normal_pci_bus_id(text or None) == (normal or None)
+
+
+def test_wiring_names_the_way_to_each_other_gpu():
+    links = {"nvlink_peers": [b"00000000:2B:00.0"] * 4}
+    chips = [Chip(bus=b"00000000:1B:00.0", **links), Chip(bus=b"00000000:2B:00.0"), Chip(bus=b"00000000:9B:00.0")]
+    wiring = Nvml(FakeNvml(*chips)).wiring(0)
+    assert [(each.gpu, each.over) for each in wiring.connections] == [("1", "NV4"), ("2", "SYS")]
+    assert (wiring.nvlinks_up, wiring.nvlinks_down, wiring.nvlinks_to_switch) == (4, 2, 0)
+    assert (wiring.pcie_generation, wiring.pcie_generation_limit, wiring.pcie_lanes) == (1, 5, 16)
+    assert wiring.performance_state == 0
+
+
+def test_wiring_of_a_driver_that_answers_nothing_is_unknown():
+    broken = dict.fromkeys(WIRING_QUESTIONS, NOT_SUPPORTED)
+    wiring = Nvml(FakeNvml(Chip(), Chip(), broken=broken)).wiring(0)
+    assert wiring == Wiring()

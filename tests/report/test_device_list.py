@@ -7,10 +7,12 @@ import pytest
 
 from devices.making import GIB, facts, gpu, target
 from golden import held
+from jaxprof.devices import Connection, Wiring
 from jaxprof.devices.inventory.machine import local_devices, merge
 from jaxprof.events import DeviceReading
-from jaxprof.facts.devices import _own_name, listed_devices, memory_text, state_words, title_of
-from jaxprof.report.device_list import devices_text
+from jaxprof.facts.devices import ListedDevice, _own_name, listed_devices, memory_text, state_words, title_of
+from jaxprof.report.device_list import device_pieces, devices_text
+from jaxprof.report.renderers import report_lines
 
 GPU_READING = DeviceReading(
     device="cuda:0",
@@ -51,6 +53,36 @@ def test_each_reason_of_unused_devices_is_said_once():
     assert lines.count("jax-cuda13-plugin is not installed") == 1
     assert "not used by JAX: cuda:0, cuda:1: " in lines
     assert "LOST, fell off the bus. Reset it" in lines
+
+
+def test_one_device_is_shown_with_its_links_and_processes():
+    connections = (*(Connection(gpu=f"{gpu}", over="NV18") for gpu in (1, 2)), Connection(gpu="3", over="SYS"))
+    wiring = Wiring(
+        performance_state=0,
+        memory_clock_hertz=2.619e9,
+        memory_clock_limit_hertz=2.619e9,
+        pcie_generation=4,
+        pcie_generation_limit=5,
+        pcie_lanes=16,
+        pcie_lanes_limit=16,
+        pcie_replays=3,
+        numa_node=1,
+        nvlinks_up=17,
+        nvlinks_down=1,
+        nvlinks_to_switch=17,
+        connections=connections,
+    )
+    (row, *_) = listed_devices(joined(), [replace(GPU_READING, ecc_errors=0)])
+    held("device.txt", "".join(f"{line}\n" for line in report_lines(device_pieces(replace(row, wiring=wiring)))))
+
+
+def test_a_lost_gpu_shown_alone_claims_nothing_of_its_processes():
+    row = ListedDevice(replace(gpu(0), fault="fell off the bus"), DeviceReading(device="cuda:0"))
+    text = "\n".join(report_lines(device_pieces(row)))
+    assert "LOST: fell off the bus" in text
+    assert "No process" not in text
+    idle = "\n".join(report_lines(device_pieces(ListedDevice(gpu(0), DeviceReading(device="cuda:0")))))
+    assert "No process uses it" in idle
 
 
 def test_state_for_a_user_without_a_name(monkeypatch):

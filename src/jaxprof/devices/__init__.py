@@ -73,6 +73,41 @@ class Device:
         return f"{index}" if instance is None else f"{index}.{instance}"
 
 
+@frozen(kw_only=True)
+class Connection:
+    """How data goes from one GPU to another."""
+
+    gpu: str
+    """The other one's number in nvidia-smi."""
+    over: str
+    """What is between them, as `nvidia-smi topo -m` names it: `PIX` one PCIe switch, `PXB` several, `PHB` the CPU's
+    bridge, `NODE` bridges of one NUMA node, `SYS` the link between CPUs; `NV4` four NVLinks."""
+
+
+@frozen(kw_only=True)
+class Wiring:
+    """How a GPU is connected, and the state that its list of readings has no room for; None is unknown."""
+
+    performance_state: int | None = None
+    """0 is the fastest, 15 the slowest."""
+    memory_clock_hertz: float | None = None
+    memory_clock_limit_hertz: float | None = None
+    pcie_generation: int | None = None
+    """Of the link as it is: an idle GPU may lower it."""
+    pcie_generation_limit: int | None = None
+    pcie_lanes: int | None = None
+    pcie_lanes_limit: int | None = None
+    pcie_replays: int | None = None
+    """Packets that were sent again because they arrived damaged, since the driver was loaded."""
+    numa_node: int | None = None
+    nvlinks_up: int = 0
+    nvlinks_down: int = 0
+    nvlinks_to_switch: int = 0
+    """Those of the links that are up which lead to an NVSwitch."""
+    connections: tuple[Connection, ...] = ()
+    """To each other GPU."""
+
+
 def default_device(devices: Iterable[Device]) -> str:
     """Return the id of the device that JAX uses by default; the CPU's if JAX was not asked, or did not answer."""
     return next((device.id for device in devices if device.is_default), "cpu:0")

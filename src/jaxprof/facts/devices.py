@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import getpass
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from jaxprof.base import units
 from jaxprof.base.values import frozen
-from jaxprof.devices import Device
+from jaxprof.devices import Connection, Device, Wiring
 from jaxprof.events import DeviceReading
-from jaxprof.facts import Fact, Facts, column, within
+from jaxprof.facts import Fact, Facts, column, optional, within
 from jaxprof.facts.sessions import READING
 from jaxprof.facts.units import BYTES, COUNT, INDEX, NUMBER, NUMBERS, OBJECT, ROWS, TEXT, TRUTH
 
@@ -29,6 +29,8 @@ class ListedDevice:
     reading: DeviceReading | None
     titled: bool = False
     """Whether the title of the list has its name."""
+    wiring: Wiring | None = None
+    """How it is connected, for one device that is shown alone."""
 
     @property
     def memory_used_bytes(self) -> int | None:
@@ -140,6 +142,12 @@ def short_kind(kind: str) -> str:
     return kind[kind.index("MIG ") :] if "MIG " in kind else kind.removeprefix("NVIDIA ")
 
 
+PROCESSES: Facts[Mapping[str, Any]] = (
+    Fact("pid", INDEX, "Id of the process", lambda process: process.get("pid"), "pid"),
+    Fact("user", TEXT, "Its user", lambda process: process.get("user"), "user"),
+    Fact("memory_bytes", BYTES, "Memory that it holds", lambda process: process.get("memory_bytes"), "memory"),
+    Fact("name", TEXT, "Its name", lambda process: process.get("name"), "process"),
+)
 _READING: Facts[DeviceReading] = (
     *READING,
     Fact("ecc_errors", COUNT, "Errors in its memory that ECC could not correct since the driver was loaded"),
@@ -147,13 +155,27 @@ _READING: Facts[DeviceReading] = (
     Fact("core_utilisation", NUMBERS, "Share of the time in which each core was busy, in 0..1"),
     Fact("power_limit_watts", NUMBER, "The most that it may draw"),
     Fact("clock_limit_hertz", NUMBER, "The highest clock"),
-    Fact("processes", ROWS, "Who uses it", inside=(
-        Fact("pid", INDEX, "Id of the process", lambda process: process.get("pid")),
-        Fact("name", TEXT, "Its name", lambda process: process.get("name")),
-        Fact("user", TEXT, "Its user", lambda process: process.get("user")),
-        Fact("memory_bytes", BYTES, "Memory that it holds", lambda process: process.get("memory_bytes")),
-    )),
-)  # fmt: skip
+    Fact("processes", ROWS, "Who uses it", inside=PROCESSES),
+)
+_CONNECTIONS: Facts[Connection] = (
+    Fact("gpu", TEXT, "The other GPU's number in nvidia-smi", title="to GPU"),
+    Fact("over", TEXT, "What is between them, as `nvidia-smi topo -m` names it", title="over"),
+)
+_WIRING: Facts[Wiring] = (
+    Fact("performance_state", INDEX, "0 is the fastest, 15 the slowest"),
+    Fact("memory_clock_hertz", NUMBER, "Clock of its memory"),
+    Fact("memory_clock_limit_hertz", NUMBER, "The highest clock of its memory"),
+    Fact("pcie_generation", COUNT, "Generation of its PCIe link now: an idle GPU may lower it"),
+    Fact("pcie_generation_limit", COUNT, "The highest generation that both ends can"),
+    Fact("pcie_lanes", COUNT, "Lanes of its PCIe link"),
+    Fact("pcie_lanes_limit", COUNT, "Lanes that there could be"),
+    Fact("pcie_replays", COUNT, "Packets sent again because they arrived damaged, since the driver was loaded"),
+    Fact("numa_node", INDEX, "NUMA node that it is nearest to"),
+    Fact("nvlinks_up", COUNT, "NVLinks that work"),
+    Fact("nvlinks_down", COUNT, "NVLinks that do not"),
+    Fact("nvlinks_to_switch", COUNT, "NVLinks that lead to an NVSwitch"),
+    Fact("connections", ROWS, "The way to each other GPU", inside=_CONNECTIONS),
+)
 DEVICES: Facts[ListedDevice] = (
     column("", "device.machine_index"),
     Fact("id", TEXT, "cpu:0, cuda:0", "device.id", "device", widest=9),
@@ -187,6 +209,7 @@ DEVICES: Facts[ListedDevice] = (
         Fact("hint", TEXT, "What makes JAX use it"),
     )),
     Fact("reading", OBJECT, "A live reading", inside=_READING),
+    optional("wiring", OBJECT, "How it is connected; of a device that is shown alone", inside=_WIRING),
 )  # fmt: skip
 
 

@@ -112,7 +112,8 @@ GROUPS: dict[str, KeyGroup] = {
         Key("copy", "y", "copy_path", "Copy path", "Copy the path of this session", HIDDEN),
     )),
     "devices": KeyGroup("Start: devices", (
-        Key("mark", "space enter", "choose", "Run on", "Mark or unmark this device to run on"),
+        Key("open", "enter", "choose", "Open", "Show who uses this device, its clocks and links"),
+        Key("mark", "space", "screen.toggle_device", "Run on", "Mark or unmark this device to run on"),
     )),
     "results": KeyGroup("Summary: runs", (
         Key("open", "enter", "open", "Open", "Give the lower part the full room, or open the program; Esc comes back"),

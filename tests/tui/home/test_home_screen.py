@@ -84,6 +84,8 @@ async def test_filter_marks_presets_variants_and_devices_are_in_the_plan():
         await walk.press("down space")
         assert walk.find(DeviceList).current == "nvidia:1"
         assert screen.choices.devices == ["cuda:0", "cpu:0"]
+        await walk.press("enter", "nvidia:1 · ")
+        await walk.press("escape")
 
         evil = info(HOSTILE, title=HOSTILE, description=HOSTILE, origin=f"/tmp/{HOSTILE}.py:f")
         screen.take_workloads([evil])

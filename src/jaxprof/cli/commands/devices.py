@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,6 +67,41 @@ def list_(python: Path | None, watch: bool, form: str) -> None:
         time.sleep(1.0)
     rows = listed_devices(devices, monitor.read())
     print_answer(form, "devices", {"devices": rows}, devices_text(rows, listing.driver))
+
+
+@command.command()
+@click.argument("device")
+@options.python(help="The interpreter or environment whose jax lists the devices.")
+@format_option("text", "json")
+def show(device: str, python: Path | None, form: str) -> None:
+    """Show one device: who uses it, its clocks, its links and the ways to the other GPUs.
+
+    DEVICE is its name in the list, cuda:2, or its number in nvidia-smi, 2.
+    """
+    from jaxprof.devices.inventory.machine import parse_device
+    from jaxprof.devices.live.host import Monitor
+    from jaxprof.devices.live.nvidia import nvml_threads
+    from jaxprof.facts.devices import listed_devices
+    from jaxprof.report.device_list import device_pieces
+    from jaxprof.report.renderers import report_lines
+    from jaxprof.runner.device_choice import find_all
+    from jaxprof.runner.interpreter import find_interpreter
+
+    late = nvml_threads().listing(PATIENCE_SECONDS).late
+    devices, _ = find_all(find_interpreter(python))
+    by_name = {each.machine_index: each.id for each in devices if each.machine_index} | {
+        each.id: each.id for each in devices
+    }
+    name = by_name.get(device) or parse_device(device, by_name)
+    found = [each for each in devices if each.id == name]
+    monitor = Monitor(found)
+    monitor.read(PATIENCE_SECONDS)
+    time.sleep(WINDOW_SECONDS)
+    (row,) = listed_devices(found, monitor.read())
+    row = replace(row, wiring=nvml_threads().wiring(row.device, PATIENCE_SECONDS))
+    if late or (row.wiring is None and row.device.nvml_key is not None):
+        note(f"jaxprof: NVML has not answered in {PATIENCE_SECONDS:.0f} s: what only it knows is missing here")
+    print_answer(form, "devices", {"devices": [row]}, report_lines(device_pieces(row)))
 
 
 @command.group()

@@ -25,6 +25,7 @@ from jaxprof.base.operating_system import text_at
 from jaxprof.base.values import field, frozen
 from jaxprof.devices import HIDDEN, Device
 from jaxprof.devices.inventory.placement import VARIABLE, hides_all, visible_gpus
+from jaxprof.devices.live.amd import amd_name
 from jaxprof.devices.live.nvidia import NvidiaListing, normal_pci_bus_id
 
 NVIDIA, AMD, GOOGLE = 0x10DE, 0x1002, 0x1AE0
@@ -233,7 +234,7 @@ def bus_accelerators(
     cards = [device for device in machine.pci if device.vendor == AMD and device.is_accelerator]
     accelerators = [
         *_nvidia_on_bus(machine, listing, target),
-        *(_on_bus("rocm", "AMD GPU", card.address, amd_obstacle) for card in cards),
+        *(_on_bus("rocm", amd_name(card.address) or "AMD GPU", card.address, amd_obstacle) for card in cards),
     ]
     tpu_obstacle = _platform_hidden("tpu", environment)
     if tpu_obstacle is None and target.packages is not None and not _has(target, "libtpu"):

@@ -213,10 +213,15 @@ def merge(local: Sequence[Device], answer: Mapping[str, Any]) -> tuple[Device, .
     rest = list(local)
     joined: list[Device] = []
     own_process = answer.get("process_index") or 0
-    for described in answer.get("devices") or []:
-        theirs = _jax_device(described)
+    reported = [_jax_device(described) for described in answer.get("devices") or []]
+    platforms = [device.platform for device in reported]
+    for theirs, described in zip(reported, answer.get("devices") or [], strict=True):
         here = theirs.process in (None, own_process)
         match = _match(theirs, rest, described.get("local_hardware_id")) if here else None
+        if (
+            theirs.platform == "rocm" and platforms.count("rocm") == 1
+        ):  # of several, JAX says nothing to tell them apart
+            match = _only([device for device in rest if device.platform == "rocm"])
         if match is not None:
             rest.remove(match)
         elif here and theirs.platform == "cpu":  # several CPU devices on one machine share the same cores

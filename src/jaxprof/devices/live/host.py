@@ -18,6 +18,7 @@ import psutil
 from jaxprof.base.operating_system import Limits, cpu_model, read_limits
 from jaxprof.base.values import frozen
 from jaxprof.devices import Device
+from jaxprof.devices.live.amd import read_amd
 from jaxprof.devices.live.nvidia import READING_SECONDS, NvmlThreads, nvml_threads
 from jaxprof.events import DeviceReading
 
@@ -162,7 +163,7 @@ def _ask(question: Callable[[], T]) -> T | None:
 class Monitor:
     """Reads devices; never raises, starts no process. One thread calls `read`.
 
-    A device that neither psutil nor NVML knows (a TPU, another host's GPU) has a reading of unknowns only, so that a
+    A device of which nothing here knows (a TPU, another host's GPU) has a reading of unknowns only, so that a
     list of readings always matches the list of devices.
     """
 
@@ -182,4 +183,6 @@ class Monitor:
             if device.platform == "cpu" and device.core_count is not None:  # the cores that psutil knows
                 cpu = self._host.read(device.id) if cpu is None else replace(cpu, device=device.id)
                 readings[position] = cpu
+            elif device.platform == "rocm":
+                readings[position] = read_amd(device)
         return readings

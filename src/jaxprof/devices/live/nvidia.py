@@ -30,11 +30,11 @@ from typing import Any, Generic, TypeVar
 import psutil
 
 from jaxprof.base.values import frozen
-from jaxprof.devices import HIDDEN, Device
+from jaxprof.devices import HIDDEN, Connection, Device, Wiring
 from jaxprof.events import DeviceReading
 
 _LIBRARY = "libnvidia-ml.so.1"
-_CLOCK_SM = 1
+_CLOCK_SM, _CLOCK_MEMORY = 1, 2
 _TEMPERATURE_GPU = 0
 _NOT_AVAILABLE = (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
 """Values that NVML writes into an integer that it cannot fill."""
@@ -64,6 +64,12 @@ FAULTS = {
 _UNCORRECTED, _SINCE_BOOT = 1, 0
 """nvmlMemoryErrorType_t and nvmlEccCounterType_t: errors that ECC found and could not correct, since the driver's
 start."""
+_TO_SWITCH = 2
+"""nvmlNvLinkDeviceType_t of an NVSwitch."""
+_MOST_LINKS = 36
+"""NVML_NVLINK_MAX_LINKS."""
+_ANCESTORS = {10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
+"""nvmlGpuTopologyLevel_t, in the words of `nvidia-smi topo -m`."""
 _XID = re.compile(r"NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\): (\d+)")
 LISTING_SECONDS = 1.5
 READING_SECONDS = 0.25
@@ -162,6 +168,47 @@ class Nvml:
             ],
         )
 
+    def wiring(self, index: int) -> Wiring:
+        """Return how the GPU with that number in nvidia-smi is connected. Asks up to a hundred questions."""
+        gpu = self._handle((index, None))
+
+        def number(question: str, *arguments: Any) -> int | None:
+            return _integer(self._ask_of(gpu, f"nvmlDeviceGet{question}", *arguments))
+
+        others = [other for other in range(self._ask("nvmlDeviceGetCount") or 0) if other != index]
+        address = {other: self._pci_address(self._handle((other, None))) for other in others}
+        up = [link for link in range(_MOST_LINKS) if number("NvLinkState", link) == 1]
+        peers = [
+            normal_pci_bus_id(
+                _text(getattr(self._ask_of(gpu, "nvmlDeviceGetNvLinkRemotePciInfo", link), "busId", None))
+            )
+            for link in up
+        ]
+        connections = []
+        for other in others:
+            direct = sum(peer is not None and peer == address[other] for peer in peers)
+            level = number("TopologyCommonAncestor", self._handle((other, None)))
+            over = f"NV{direct}" if direct else _ANCESTORS.get(level if level is not None else -1, "")
+            connections += [Connection(gpu=f"{other}", over=over)] if over else []
+        return Wiring(
+            performance_state=number("PerformanceState"),
+            memory_clock_hertz=_scaled(number("ClockInfo", _CLOCK_MEMORY), 1e6),
+            memory_clock_limit_hertz=_scaled(number("MaxClockInfo", _CLOCK_MEMORY), 1e6),
+            pcie_generation=number("CurrPcieLinkGeneration"),
+            pcie_generation_limit=number("MaxPcieLinkGeneration"),
+            pcie_lanes=number("CurrPcieLinkWidth"),
+            pcie_lanes_limit=number("MaxPcieLinkWidth"),
+            pcie_replays=number("PcieReplayCounter"),
+            numa_node=number("NumaNodeId"),
+            nvlinks_up=len(up),
+            nvlinks_down=sum(number("NvLinkState", link) == 0 for link in range(_MOST_LINKS)),
+            nvlinks_to_switch=sum(number("NvLinkRemoteDeviceType", link) == _TO_SWITCH for link in up),
+            connections=tuple(connections),
+        )
+
+    def _pci_address(self, handle: Any) -> str | None:
+        return normal_pci_bus_id(_text(getattr(self._ask_of(handle, "nvmlDeviceGetPciInfo"), "busId", None)))
+
     def _open(self) -> bool:
         with self._opening:
             if self._opened:
@@ -192,7 +239,7 @@ class Nvml:
         known = isinstance(capability, list | tuple) and len(capability) == 2
         gpu = replace(
             self._described((index, None), handle),
-            pci_bus_id=normal_pci_bus_id(_text(getattr(self._ask_of(handle, "nvmlDeviceGetPciInfo"), "busId", None))),
+            pci_bus_id=self._pci_address(handle),
             compute_capability=f"{capability[0]}.{capability[1]}" if known else None,
             mig_enabled=enabled,
             fault=self._asking.fault,
@@ -320,6 +367,15 @@ class NvmlThreads:
         self._listing.start()
         late = NvidiaListing(problem="NVML does not answer", late=True)
         return self._listing.last(wait_seconds) or late
+
+    def wiring(self, device: Device, wait_seconds: float) -> Wiring | None:
+        """Return how a GPU, or that of a MIG instance, is connected; None for any other device, and for a GPU about
+        which NVML has not answered in time."""
+        if device.nvml_key is None:
+            return None
+        question = Question(partial(self._nvml.wiring, device.nvml_key[0]))
+        question.start()
+        return question.last(wait_seconds)
 
     def read(self, devices: Sequence[Device], wait_seconds: float = READING_SECONDS) -> list[DeviceReading]:
         """Return the last reading of each GPU; of unknowns before its first one, and of what is no GPU of NVML."""

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from jaxprof.base import units
 from jaxprof.base.errors import JaxprofError, UsageError, unknown_name
 from jaxprof.base.text import safe
-from jaxprof.tui.kit.dialogs import Confirm, FormDialog, FormField, Texts, ask_text
+from jaxprof.tui.kit.dialogs import Confirm, Draw, FormDialog, FormField, ReportDialog, Texts, ask_text
 from jaxprof.tui.kit.guard import in_thread
+from jaxprof.tui.kit.table_columns import report_contents
 from jaxprof.workloads.model import Parameter, WorkloadInfo
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from jaxprof.runner.planning import PlannedRun
     from jaxprof.session.log import Entry, Library
     from jaxprof.tui.home.plan_options import HomeOptions
+    from jaxprof.tui.shell.device_monitor import DeviceRow
     from jaxprof.tui.shell.profiler import Profiler
 
 
@@ -160,6 +162,28 @@ def ask_function(app: Profiler, choices: HomeOptions, take: Callable[[list[Workl
         ask_text(app, "Add a function", field, add, "adds", question=words)
 
     ask("")
+
+
+WIRING_SECONDS = 10.0
+"""Longest wait for a driver that is slow to tell how a GPU is connected."""
+
+
+def show_device(app: App[Any], row: DeviceRow) -> None:
+    """Show who uses a device, its clocks and links, once its driver has told them."""
+
+    def read() -> Draw:
+        from jaxprof.devices.live.nvidia import nvml_threads
+        from jaxprof.facts.devices import ListedDevice
+        from jaxprof.report.device_list import device_pieces
+        from jaxprof.report.renderers import Prose
+
+        wiring = nvml_threads().wiring(row.device, WIRING_SECONDS)
+        pieces = list(device_pieces(ListedDevice(row.device, row.reading, wiring=wiring)))
+        if wiring is None and row.device.nvml_key is not None:
+            pieces += ["", Prose(f"NVIDIA's driver has not told its links in {WIRING_SECONDS:.0f} s.")]
+        return lambda width: list(report_contents(pieces, width))
+
+    ReportDialog("Device", read, "Asking the driver…").ask(app, lambda answer: None)
 
 
 # -- kept sessions --------------------------------------------------------------------------------------------

@@ -289,9 +289,17 @@ class HomeScreen(SessionScreen, keys="home"):
             self.profiler.start_runs(planned)
 
     @on(RowList.Chosen, "#devices")
-    def _device_toggled(self, message: RowList.Highlighted) -> None:
-        name = str(message.rows.key_at(message.index))
-        device = self.profiler.devices.rows[name].device
+    def _show_device(self, message: RowList.Highlighted) -> None:
+        from jaxprof.tui.home.dialogs import show_device
+
+        show_device(self.app, self.profiler.devices.rows[str(message.rows.key_at(message.index))])
+
+    def action_toggle_device(self) -> None:
+        """Mark or unmark the device under the cursor to run on."""
+        name = str(self.query_one(DeviceList).current)
+        if (row := self.profiler.devices.rows.get(name)) is None:
+            return
+        device = row.device
         if device.used_by_jax is False:
             self.profiler.tell(JaxprofError(device.reason, device.hint), f"JAX does not use {name}")
             return
