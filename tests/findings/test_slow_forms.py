@@ -10,7 +10,7 @@ from jax import lax
 from hlo.kernels.programs import compiled
 from jaxprof.findings.hlo import findings_on
 from jaxprof.hlo.kernels.kernels import kernels
-from jaxprof.hlo.kernels.kinds import held_in
+from jaxprof.hlo.kernels.kinds import instructions_in
 
 
 def convolve(kernel, image):
@@ -195,7 +195,7 @@ def test_a_slow_form_has_the_kernel_that_writes_its_array(code, function, argume
     module = compiled(function, arguments)
     (finding,) = (each for each in findings_on(module, "cpu") if each.code == code)
     named = [kernel for kernel in kernels(module) if kernel.name in finding.kernels]
-    assert any(opcode in {held.opcode for held in held_in(kernel.instruction)} for kernel in named)
+    assert any(opcode in {held.opcode for held in instructions_in(kernel.instruction)} for kernel in named)
 
 
 def test_the_gradient_that_is_advised_has_no_slow_form():

@@ -15,7 +15,7 @@ from jaxprof.base.values import frozen
 from jaxprof.events.finding import CatalogueEntry
 from jaxprof.findings.hlo.gradients import GRADIENT_OF_DIFFERENCES
 from jaxprof.hlo.kernels.kernels import kernels
-from jaxprof.hlo.kernels.kinds import held_in, reorders
+from jaxprof.hlo.kernels.kinds import instructions_in, reorders
 from jaxprof.hlo.kernels.opcodes import ARITHMETIC, FREE, PRODUCTS
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def reason(kernel: Kernel, platform: str) -> tuple[str, str]:
             each = f"its {integer(launches)} kernels move {bytes_(kernel.bytes / launches)} each"
             return f"{each}, and starting one takes longer", _MORE_AT_ONCE
         return "", ""
-    held = held_in(kernel.instruction)
+    held = instructions_in(kernel.instruction)
     present = {instruction.opcode for instruction in held} - FREE
     if platform == "cpu":
         for form in _FORMS:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jaxprof.base.values import frozen
 from jaxprof.hlo.kernels.kernels import Kernel, kernels, stream, with_running
-from jaxprof.hlo.kernels.origin import HloSourceLocation, OpPath, OriginColumns, Place, op_path, source_of
+from jaxprof.hlo.kernels.origin import HloSourceLocation, OpLocation, OpPath, OriginColumns, op_path, source_of
 
 if TYPE_CHECKING:
     from jaxprof.analysis.kernels import MeasuredKernel
@@ -463,17 +463,17 @@ def _paths(ranking: Ranking, numbers: Sequence[int], by: str) -> list[tuple[str,
     return [paths[which[number]] for number in numbers]
 
 
-def _source_path(places: tuple[Place, ...]) -> tuple[str, ...]:
+def _source_path(places: tuple[OpLocation, ...]) -> tuple[str, ...]:
     source = source_of(places)
     return (f"{source.file}:{source.line}" if source is not None else _NOWHERE,)
 
 
-def _path(places: tuple[Place, ...]) -> OpPath:
+def _path(places: tuple[OpLocation, ...]) -> OpPath:
     """Return the path of a kernel, whose own place is the first."""
     return op_path(places[0][0] if places else "")
 
 
-_PATHS: dict[str, Callable[[tuple[Place, ...]], tuple[str, ...]]] = {
+_PATHS: dict[str, Callable[[tuple[OpLocation, ...]], tuple[str, ...]]] = {
     "source": _source_path,
     "direction": lambda places: (_path(places).direction or _NEITHER,),
     "scope": lambda places: scopes_of(_path(places)) or (_UNNAMED,),

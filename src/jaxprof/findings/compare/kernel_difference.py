@@ -23,7 +23,7 @@ from jaxprof.findings.compare import Difference
 from jaxprof.hlo.fingerprint import NUMBERS, Fingerprints, settings_of
 from jaxprof.hlo.kernels.flow import Flow, Passage
 from jaxprof.hlo.kernels.kernels import Kernel, kernels
-from jaxprof.hlo.kernels.kinds import held_in
+from jaxprof.hlo.kernels.kinds import instructions_in
 from jaxprof.hlo.text.model import Module
 
 KernelStatus: TypeAlias = Literal["same", "changed", "new", "gone", "outside"]
@@ -209,7 +209,9 @@ def _operands(kernel: Kernel) -> str:
 
 def _opcode_changes(before: Kernel, after: Kernel) -> tuple[str, str]:
     """Return the operations that only one of two fusions has, with their numbers, such as `2 convert, multiply`."""
-    ours, theirs = (Counter(inner.opcode for inner in held_in(kernel.instruction)) for kernel in (before, after))
+    ours, theirs = (
+        Counter(inner.opcode for inner in instructions_in(kernel.instruction)) for kernel in (before, after)
+    )
 
     def text(opcodes: Counter[str]) -> str:
         listed = [each for each in sorted(opcodes.items()) if each[0] not in ("parameter", "tuple", "fusion")]
@@ -347,6 +349,6 @@ def _origin(kernel: Kernel) -> str:
 
 def _operations(kernel: Kernel) -> Counter[str]:
     """Return the program's operations that a kernel does, by name: a fusion has one for each instruction."""
-    held = [each for each in held_in(kernel.instruction) if each.opcode not in _NO_WORK]
+    held = [each for each in instructions_in(kernel.instruction) if each.opcode not in _NO_WORK]
     names = (_PROGRAM.sub("", each.metadata.op_name) for each in held)
     return Counter(name for name in names if name)

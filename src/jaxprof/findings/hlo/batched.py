@@ -15,7 +15,7 @@ from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding
 from jaxprof.findings.hlo.scene import WORTH, Scene, check, flops_of, found, lines_of
 from jaxprof.hlo.kernels.attention import is_any_product
-from jaxprof.hlo.kernels.dataflow import Value, made_through, sources
+from jaxprof.hlo.kernels.dataflow import Value, origin_through, sources
 from jaxprof.hlo.kernels.kernels import Kernel
 from jaxprof.hlo.kernels.kinds import values_of
 from jaxprof.hlo.kernels.opcodes import SAME_PLACE
@@ -264,10 +264,10 @@ def _one_hot(kernel: Kernel) -> tuple[int, Value] | None:
     """Return the number of classes of the one-hot array that a product takes, and the comparison that makes it."""
     for product in values_of(kernel.instruction):
         for operand in sources(product)[:2] if is_any_product(product.instruction) else ():
-            compared = made_through(operand, _AROUND_ONE_HOT)
+            compared = origin_through(operand, _AROUND_ONE_HOT)
             if compared is None or compared.opcode != "compare" or compared.instruction.string("direction") != "EQ":
                 continue
-            sides = [made_through(side, SAME_PLACE | {"broadcast"}) for side in sources(compared)]
+            sides = [origin_through(side, SAME_PLACE | {"broadcast"}) for side in sources(compared)]
             counters = [side for side in sides if side is not None and side.opcode == "iota"]
             if len(sides) != 2 or len(counters) != 1 or any(side and side.opcode == "constant" for side in sides):
                 continue

@@ -15,10 +15,10 @@ from jaxprof.base.units import bytes_, counted, integer, percent, scaled
 from jaxprof.events.finding import Finding
 from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, flops_of, found, gather, lines_of, total
 from jaxprof.hlo.kernels.attention import is_any_product, scores_before
-from jaxprof.hlo.kernels.dataflow import Value, made_through, same_elements, sources, upstream
+from jaxprof.hlo.kernels.dataflow import Value, origin_through, same_elements, sources, upstream
 from jaxprof.hlo.kernels.execution import Execution, functions_of_calls
 from jaxprof.hlo.kernels.kernels import MATRIX_KINDS, Kernel, recomputed
-from jaxprof.hlo.kernels.kinds import held_in, values_of
+from jaxprof.hlo.kernels.kinds import instructions_in, values_of
 from jaxprof.hlo.text.model import Instruction
 
 TINY_BYTES = 32 << 10
@@ -52,7 +52,7 @@ def float64(scene: Scene) -> Iterator[Finding]:
     if not kernels or (not scene.on_accelerator and share < _IN_FLOAT64):
         return
     # What widens float32 arrays comes first: its line is the one to change.
-    widening = {id(kernel): any(map(_widens, held_in(kernel.instruction))) for kernel in kernels}
+    widening = {id(kernel): any(map(_widens, instructions_in(kernel.instruction))) for kernel in kernels}
     kernels.sort(key=lambda kernel: (not widening[id(kernel)], -total(kernel)))
     some, number = any(widening.values()), counted(len(kernels), "kernel computes", "kernels compute")
     moved = sum(map(total, kernels))
@@ -143,7 +143,9 @@ _GPU_MULTIPLE = {"f32": 4, "f64": 2, "s8": 16, "u8": 16, "f8e4m3fn": 16, "f8e5m2
 
 def _gemm_sizes(instruction: Instruction) -> set[int]:
     """Return the last two sizes of the operands and of the result of the product, without sizes of 1."""
-    product = next((inner for inner in held_in(instruction) if inner.opcode in ("dot", "convolution")), instruction)
+    product = next(
+        (inner for inner in instructions_in(instruction) if inner.opcode in ("dot", "convolution")), instruction
+    )
     shapes = [leaf for operand in product.operand_instructions()[:2] for leaf in operand.shape.leaves()]
     shapes += product.shape.leaves()[:1]
     return {size for shape in shapes for size in shape.dimensions[-2:] if size > 1}
@@ -275,7 +277,7 @@ def _is_upcast(product: Value) -> bool:
 
 def _held_narrow(value: Value) -> bool:
     """Return whether a float32 array is a converted 16-bit one, at most rearranged since."""
-    converted = made_through(value, _REARRANGING)
+    converted = origin_through(value, _REARRANGING)
     if converted is None or converted.opcode != "convert" or converted.shape.dtype != "f32":
         return False
     return any(source.shape.dtype in _NARROW for source in sources(converted)[:1])

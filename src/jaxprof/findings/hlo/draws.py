@@ -15,7 +15,7 @@ from jaxprof.events.finding import Finding
 from jaxprof.findings.hlo.scene import WORTH, Scene, check, found, total
 from jaxprof.hlo.kernels.execution import Execution
 from jaxprof.hlo.kernels.kernels import Kernel, kernels
-from jaxprof.hlo.kernels.kinds import held_in
+from jaxprof.hlo.kernels.kinds import instructions_in
 from jaxprof.hlo.kernels.opcodes import ARITHMETIC
 from jaxprof.hlo.text.model import Instruction, Module, once_per_module
 
@@ -45,7 +45,7 @@ def _mixing(module: Module) -> dict[Hashable, _Mixing]:
     if " xor(" not in module.text:
         return known
     for kernel in {kernel.likeness: kernel for kernel in kernels(module)}.values():
-        inside = [held for held in held_in(kernel.instruction) if held.shape.dtype == "u32"]
+        inside = [held for held in instructions_in(kernel.instruction) if held.shape.dtype == "u32"]
         opcodes = [held.opcode for held in inside]
         if min(opcodes.count("xor"), opcodes.count("shift-left")) >= _ROUNDS:
             sizes = [held.shape.elements for held in inside if held.opcode in ARITHMETIC]
@@ -133,7 +133,7 @@ def _rejections(scene: Scene) -> list[_Rejection]:
         for edge in execution.edges[name]:
             if name in inside or edge.caller.opcode != "while" or edge.times is not None:
                 continue
-            reached = execution.run_by(edge.caller)
+            reached = execution.callees_of(edge.caller)
             inner = tuple(kernel for computation in reached for kernel in bodies.get(computation, ()))
             drawn = max((mixing[each.likeness].numbers for each in inner if each.likeness in mixing), default=0)
             if drawn >= _LANES and any(map(_asks_all, inner)):
@@ -145,7 +145,7 @@ def _rejections(scene: Scene) -> list[_Rejection]:
 def _asks_all(kernel: Kernel) -> bool:
     """Return whether the kernel reduces an array of truth values, as the condition of such a loop does, in one or
     several steps."""
-    for held in held_in(kernel.instruction):
+    for held in instructions_in(kernel.instruction):
         operand = held.operand(0) if held.opcode in ("reduce", "reduce-window") else None
         if operand is not None and operand.shape.dtype == "pred" and operand.shape.elements >= _LANES:
             return True

@@ -12,7 +12,7 @@ from jaxprof.base.units import bytes_, counted, integer, percent, ratio
 from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding
 from jaxprof.findings.hlo.scene import LARGE_BYTES, WORTH, Scene, check, found, total
-from jaxprof.hlo.kernels.dataflow import made_through, sources
+from jaxprof.hlo.kernels.dataflow import origin_through, sources
 from jaxprof.hlo.kernels.kernels import Kernel
 from jaxprof.hlo.kernels.kinds import values_of
 from jaxprof.hlo.kernels.opcodes import SAME_PLACE
@@ -69,7 +69,7 @@ def _filled_table(scene: Scene) -> Finding | None:
             updates = value.instruction.operand(-1)
             if value.opcode != "scatter" or updates is None or _BACKWARD not in _name(value.instruction):
                 continue
-            zeros = made_through(next(iter(sources(value)), None), SAME_PLACE)
+            zeros = origin_through(next(iter(sources(value)), None), SAME_PLACE)
             size = value.shape.bytes
             if zeros is None or zeros.opcode != "broadcast" or updates.shape.bytes * _FEW_ROWS > size:
                 continue

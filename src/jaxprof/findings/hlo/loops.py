@@ -17,9 +17,9 @@ from jaxprof.events.finding import Finding
 from jaxprof.findings.hlo.compute import TINY_BYTES
 from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, found, lines_of, operations, total
 from jaxprof.hlo.kernels.cost.flops import CostModel
-from jaxprof.hlo.kernels.dataflow import Value, made_through, resolved, sources
+from jaxprof.hlo.kernels.dataflow import Value, origin_through, resolve, sources
 from jaxprof.hlo.kernels.kernels import Kernel
-from jaxprof.hlo.kernels.kinds import held_in, values_of
+from jaxprof.hlo.kernels.kinds import instructions_in, values_of
 from jaxprof.hlo.kernels.opcodes import FREE
 from jaxprof.hlo.source import Frame, own_frame
 from jaxprof.hlo.text.model import Computation, Instruction
@@ -89,12 +89,12 @@ class _State:
         """Operations on the way, each with the bytes of such an array, and those that have to be read and written."""
         leaves = root.shape.tuple_shapes
         members = [(number,) for number, leaf in enumerate(leaves) if leaf.is_array and leaf.elements > 1]
-        new = {member: resolved(Value(root, member), _ENTERED) for member in members}
+        new = {member: resolve(Value(root, member), _ENTERED) for member in members}
         changes = {member: self._add(_Difference(body, {member}), new[member]) for member in members}
         changing = {member: needed for member, needed in changes.items() if needed}
         for value in (new[member] for member in members if changing):
             # The former array goes on under another name, or a gradient keeps it beside all former ones.
-            stored = made_through(value, _IN_ORDER, _ENTERED)
+            stored = origin_through(value, _IN_ORDER, _ENTERED)
             kept = value
             if stored is not None and stored.opcode == "dynamic-update-slice":
                 kept = next(iter(sources(stored, _ENTERED)[1:]), None)
@@ -238,7 +238,9 @@ class _Branch:
             if stack and done > most:
                 most, self.frame = done, own_frame(stack)
         for kernel in self.works:
-            working = (inner for inner in held_in(kernel.instruction) if inner.opcode not in FREE and inner.stack)
+            working = (
+                inner for inner in instructions_in(kernel.instruction) if inner.opcode not in FREE and inner.stack
+            )
             if all(id(inner) in inside for inner in working):
                 self.works[kernel] = scene.work(kernel)
 
@@ -315,7 +317,7 @@ def _chooses_branch(select: Value) -> int:
     frame, name = select.instruction.metadata.stack_frame_id, select.instruction.metadata.op_name
     if "vmap(" not in name or not name.endswith("/select_n"):
         return 0
-    predicate = made_through(next(iter(sources(select, _ENTERED)), None), _REPEATED, _ENTERED)
+    predicate = origin_through(next(iter(sources(select, _ENTERED)), None), _REPEATED, _ENTERED)
     compared = predicate.instruction.metadata if predicate is not None and predicate.elements > 1 else None
     return frame if compared and compared.stack_frame_id == frame and compared.op_name.endswith("/select_n") else 0
 
@@ -367,15 +369,15 @@ def _lanes(loop: Instruction) -> int:
     if len(roots) != 2 or "vmap(" not in name:
         return 0
     body, condition = roots
-    reduced = made_through(resolved(Value(condition), _ENTERED), _IN_ORDER, _ENTERED)
+    reduced = origin_through(resolve(Value(condition), _ENTERED), _IN_ORDER, _ENTERED)
     combined = reduced.instruction.called_root if reduced is not None and reduced.opcode == "reduce" else None
     if reduced is None or combined is None or combined.opcode != "or" or reduced.instruction.metadata.op_name != name:
         return 0
     lanes: list[int] = []
     members: list[tuple[int, ...]] = [(number,) for number, _ in enumerate(body.shape.tuple_shapes)]
     for member in members or [()]:
-        value = resolved(Value(body, member), _ENTERED)
+        value = resolve(Value(body, member), _ENTERED)
         if value is not None and value.opcode == "select" and value.instruction.metadata.op_name == name:
-            predicate = made_through(next(iter(sources(value, _ENTERED)), None), _REPEATED, _ENTERED)
+            predicate = origin_through(next(iter(sources(value, _ENTERED)), None), _REPEATED, _ENTERED)
             lanes += [predicate.elements] if predicate is not None else []
     return min(lanes, default=0)

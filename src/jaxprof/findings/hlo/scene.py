@@ -16,7 +16,7 @@ from jaxprof.hlo.kernels.dataflow import Value
 from jaxprof.hlo.kernels.execution import Execution
 from jaxprof.hlo.kernels.flow import Flow
 from jaxprof.hlo.kernels.kernels import Kernel, kernels
-from jaxprof.hlo.kernels.kinds import held_in
+from jaxprof.hlo.kernels.kinds import instructions_in
 from jaxprof.hlo.kernels.opcodes import FREE
 from jaxprof.hlo.text.model import Instruction, Module
 
@@ -75,7 +75,7 @@ class Scene:
         """Return the operations in a kernel, without those that cost nothing."""
         opcodes = self._working.get(kernel.likeness)
         if opcodes is None:
-            held = frozenset(inner.opcode for inner in held_in(kernel.instruction))
+            held = frozenset(inner.opcode for inner in instructions_in(kernel.instruction))
             opcodes = self._working[kernel.likeness] = held - FREE
         return opcodes
 
@@ -104,7 +104,7 @@ class Scene:
 
     def kernels_in(self, loop: Instruction) -> list[Kernel]:
         """Return the kernels that a loop runs, those of loops, branches and calls within it included."""
-        inside = set(self.module.once(Execution).run_by(loop))
+        inside = set(self.module.once(Execution).callees_of(loop))
         return [kernel for kernel in self.kernels if kernel.computation in inside]
 
     def moved(self, kernel: Kernel) -> list[int]:

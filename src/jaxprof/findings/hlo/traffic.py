@@ -18,7 +18,7 @@ from jaxprof.findings.hlo.compute import TINY_BYTES
 from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, found, gather, gather_sizes, lines_of, total
 from jaxprof.hlo.kernels.attention import is_any_product
 from jaxprof.hlo.kernels.collectives import Collective, collectives
-from jaxprof.hlo.kernels.dataflow import Value, made_through, resolved, same_elements, sources, upstream
+from jaxprof.hlo.kernels.dataflow import Value, origin_through, resolve, same_elements, sources, upstream
 from jaxprof.hlo.kernels.flow import Flow, Passage
 from jaxprof.hlo.kernels.kernels import Kernel
 from jaxprof.hlo.kernels.kinds import HOST_KINDS, generator_of, reorders, values_of
@@ -295,14 +295,14 @@ _ENTERED = frozenset({"fusion", "call"})
 
 
 def _update_of(result: Instruction, taken: Set[int]) -> _Update | None:
-    value, copies = resolved(Value(result), _ENTERED), []
+    value, copies = resolve(Value(result), _ENTERED), []
     while value is not None and value.opcode in _COPYING:  # a TPU's update may be on the chip
         copies.append(value)
         value = next(iter(sources(value)), None)
     start = value
     while start is not None and start.opcode == "while":
         state = start.instruction.operand(0)
-        start = resolved(Value(state, start.member, start.fusions), _ENTERED) if state is not None else None
+        start = resolve(Value(state, start.member, start.fusions), _ENTERED) if state is not None else None
     if value is None or start is None or value.opcode == "parameter" or value.shape.bytes < LARGE_BYTES:
         return None
     for source in upstream(start, _keeps_elements):
@@ -470,7 +470,7 @@ def _reshards(collective: Collective, given_back: set[str]) -> bool:
         return moved.opcode not in _PARTS
     if collective.opcode != "all-gather" or _is_result(instruction):
         return False
-    source = made_through(moved, _REARRANGING)
+    source = origin_through(moved, _REARRANGING)
     if source is None or source.opcode not in ("parameter", "constant"):
         return True  # it was computed
     return source.fusions == () and str(source.shape.without_layout()) not in given_back

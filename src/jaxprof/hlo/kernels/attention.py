@@ -23,8 +23,8 @@ from jaxprof.hlo.kernels.cost.linear import dimension_labels, is_product, is_spr
 from jaxprof.hlo.kernels.dataflow import (
     Value,
     downstream,
-    made_through,
-    resolved,
+    origin_through,
+    resolve,
     same_elements,
     sources,
     upstream,
@@ -76,6 +76,7 @@ def _convolution_labels(convolution: Instruction) -> tuple[str, str, str] | None
 
 
 MOST_USERS = 64
+_SUMMING = ("reduce", "reduce-window")
 _WEIGHING = SAME_PLACE | {"divide", "multiply", "select", "reduce-precision"}
 
 
@@ -91,7 +92,7 @@ def scores_before(second: Value) -> Value | None:
     belongs to no attention."""
     for number in (0, 1):
         given = second.instruction.operand(number)
-        operand = resolved(Value(given, (), second.fusions)) if given is not None else None
+        operand = resolve(Value(given, (), second.fusions)) if given is not None else None
         if operand is None:
             continue
         for value in upstream(operand, _weighs):
@@ -216,13 +217,20 @@ def _is_normalised(probabilities: Value, exponential: Value, second: Value, scor
 def _divides_by_sum(value: Value, scores: Value) -> bool:
     """Return whether the value is divided by the sum of an exponential of these scores: the same exponential, or one
     that another kernel recomputes."""
-    if value.opcode not in ("divide", "multiply") or (value.opcode == "multiply" and not _has_reciprocal(value)):
+    if value.opcode == "multiply":
+        # By a reciprocal, `e * broadcast(1 / sum)`: one factor is broadcast from a quotient.
+        spreads = filter(None, map(_spread, sources(value)))
+        factors = (factor for spread in spreads for factor in upstream(spread, _leads_to_source))
+        if not any(factor.opcode in ("divide", "power") for factor in factors):
+            return False
+    elif value.opcode != "divide":
         return False
     for operand in sources(value):
         total = _reduces_to(operand, "add")
         if total is None:
             continue
-        for summand in upstream(total, _leads_to_sum):
+        # Through the steps of a sum that XLA takes in several.
+        for summand in upstream(total, lambda taker, given: taker.opcode in _SUMMING or same_elements(taker, given)):
             if summand.opcode == "exponential":
                 same = _scores(summand)
                 if same is not None and same.product.instruction is scores.instruction:
@@ -230,27 +238,13 @@ def _divides_by_sum(value: Value, scores: Value) -> bool:
     return False
 
 
-def _leads_to_sum(value: Value, operand: Value) -> bool:
-    """Return whether to pass through the sum, its steps if it is taken in steps, and the operations before it."""
-    return value.opcode in ("reduce", "reduce-window") or same_elements(value, operand)
-
-
-def _has_reciprocal(multiply: Value) -> bool:
-    """Return whether one factor is broadcast from a quotient: `e * broadcast(1 / sum)`."""
-    spreads = filter(None, map(_spread, sources(multiply)))
-    return any(
-        factor.opcode in ("divide", "power") for spread in spreads for factor in upstream(spread, _leads_to_source)
-    )
-
-
 def _leads_to_source(value: Value, operand: Value) -> bool:
-    """Return whether to go on from a broadcast value to its source."""
     return value.opcode == "broadcast" or same_elements(value, operand)
 
 
 def _spread(value: Value) -> Value | None:
     """Return the broadcast that an array is, possibly under another dtype; None if it is not a broadcast."""
-    source = made_through(value, SAME_PLACE)
+    source = origin_through(value, SAME_PLACE)
     spreads = source is not None and (source.opcode == "broadcast" or is_spread_reduction(source.instruction))
     return source if spreads else None
 

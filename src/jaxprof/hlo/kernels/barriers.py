@@ -21,10 +21,10 @@ from jaxprof.base.values import frozen
 from jaxprof.hlo import not_collecting
 from jaxprof.hlo.files import stated
 from jaxprof.hlo.kernels.cost.linear import is_spread_reduction
-from jaxprof.hlo.kernels.dataflow import MOST_STEPS, Value, made_through, resolved, same_elements, sources, upstream
+from jaxprof.hlo.kernels.dataflow import MOST_STEPS, Value, origin_through, resolve, same_elements, sources, upstream
 from jaxprof.hlo.kernels.flow import Array, Flow, Passage
 from jaxprof.hlo.kernels.kernels import MATRIX_KINDS, Kernel
-from jaxprof.hlo.kernels.kinds import HOST_KINDS, held_in, platform_of, reorders, values_of
+from jaxprof.hlo.kernels.kinds import HOST_KINDS, instructions_in, platform_of, reorders, values_of
 from jaxprof.hlo.kernels.opcodes import COLLECTIVES, ELEMENTWISE, FREE, SAME_PLACE
 from jaxprof.hlo.kernels.origin import op_path
 from jaxprof.hlo.shape import Shape
@@ -148,7 +148,12 @@ def _reasons(passage: Passage, flow: Flow) -> Iterator[tuple[str, bool]]:
     kinds = {kernel.kind for kernel in both}
     yield "control-flow", passage.crossed
     yield "communication", not kinds.isdisjoint(COLLECTIVES | HOST_KINDS)
-    yield "library-call", any(map(_is_library, both))
+    yield (
+        "library-call",
+        any(
+            kernel.opcode == "custom-call" or (kernel.kind in MATRIX_KINDS and _is_generated(kernel)) for kernel in both
+        ),
+    )
     yield "split-k", any(map(_adds_parts, both))
     yield "reduction", _is_reduced(passage)
     yield "matrix-product", not kinds.isdisjoint(MATRIX_KINDS)
@@ -163,11 +168,6 @@ def _reasons(passage: Passage, flow: Flow) -> Iterator[tuple[str, bool]]:
     yield "library-call", any(map(_is_generated, both))
 
 
-def _is_library(kernel: Kernel) -> bool:
-    """Return whether the kernel is a library call, or a product whose code a library generates."""
-    return kernel.opcode == "custom-call" or (kernel.kind in MATRIX_KINDS and _is_generated(kernel))
-
-
 def _is_generated(kernel: Kernel) -> bool:
     """Return whether a library (YNNPACK, oneDNN) generates the kernel's code from a graph of operations that XLA hands
     over."""
@@ -179,12 +179,10 @@ def _adds_parts(kernel: Kernel) -> bool:
     own primitive, over what a batch of products makes. (A product with a vector may become a multiplication and a sum
     of that primitive, without any product.)"""
     for value in values_of(kernel.instruction) if kernel.kind not in MATRIX_KINDS else ():
-        if value.opcode != "reduce" or op_path(value.instruction.metadata.first_name).primitive not in (
-            "dot_general",
-            "dot",
-        ):
+        primitive = op_path(value.instruction.metadata.first_name).primitive
+        if value.opcode != "reduce" or primitive not in ("dot_general", "dot"):
             continue
-        product = made_through(next(iter(sources(value)), None), SAME_PLACE)
+        product = origin_through(next(iter(sources(value)), None), SAME_PLACE)
         if product is not None and product.instruction.attributes.get("lhs_batch_dims", "{}") != "{}":
             return True
     return False
@@ -193,7 +191,7 @@ def _adds_parts(kernel: Kernel) -> bool:
 def _is_reduced(passage: Passage) -> bool:
     """Return whether the array is a reduction's result that is used over another shape, found by going back from the
     producer's root through what keeps the shape."""
-    start = resolved(Value(passage.producer.instruction, passage.member))
+    start = resolve(Value(passage.producer.instruction, passage.member))
     if start is None or not _is_inside(start, passage.producer):
         return False
     alike = upstream(start, lambda user, other: same_elements(user, other) and _is_inside(other, passage.producer))
@@ -257,7 +255,7 @@ def _is_apart_on_cpu(passage: Passage) -> bool:
 
 
 def _is_long_concatenation(instruction: Instruction) -> bool:
-    held = [inner for inner in held_in(instruction) if inner.opcode not in FREE]
+    held = [inner for inner in instructions_in(instruction) if inner.opcode not in FREE]
     instruction = held[0] if len(held) == 1 else instruction
     shape = instruction.shape
     if instruction.opcode != "concatenate" or shape.layout is None:

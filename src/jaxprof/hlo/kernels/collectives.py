@@ -15,7 +15,7 @@ from math import prod
 
 from jaxprof.base.values import frozen
 from jaxprof.hlo.kernels.kernels import Kernel, kernels
-from jaxprof.hlo.kernels.kinds import held_in
+from jaxprof.hlo.kernels.kinds import instructions_in
 from jaxprof.hlo.kernels.opcodes import COLLECTIVES, base_opcode
 from jaxprof.hlo.text.model import Instruction, Module
 
@@ -47,29 +47,28 @@ STARTS, FINISHES = "async-collective-start", "async-collective-done"
 
 def collectives(module: Module) -> tuple[Collective, ...]:
     """Return the collectives of `module` with their bytes and groups, in execution order."""
-    return tuple(
-        _collective(kernel)
-        for kernel in kernels(module)
-        if kernel.kind in COLLECTIVES and not kernel.name.startswith(FINISHES)
-    )
+    found: list[Collective] = []
+    for kernel in kernels(module):
+        if kernel.kind not in COLLECTIVES or kernel.name.startswith(FINISHES):
+            continue
+        instruction = inner = kernel.instruction
+        if instruction.opcode == "fusion":
+            held = instructions_in(instruction)
+            inner = next((each for each in held if base_opcode(each.opcode) in COLLECTIVES), instruction)
+        elif instruction.opcode == "async-start":
+            inner = instruction.called_root or instruction
+        opcode = base_opcode(inner.opcode)
+        groups = pairs_of(inner) if opcode == "collective-permute" else groups_of(inner)
+        if opcode == "all-reduce" and instruction.opcode == "fusion" and groups is not None:
+            # XLA for TPUs writes a reduce-scatter as an all-reduce of which each device keeps its part.
+            parts = max(len(group) for group in groups)
+            if parts > 1 and instruction.shape.elements * parts == inner.shape.elements:
+                opcode = "reduce-scatter"
+        found.append(Collective(kernel, opcode, groups, _whole_bytes(inner)))
+    return tuple(found)
 
 
-def _collective(kernel: Kernel) -> Collective:
-    instruction = kernel.instruction
-    inner = _unwrap(instruction)
-    opcode = base_opcode(inner.opcode)
-    permutes = opcode == "collective-permute"
-    groups = pairs_of(inner) if permutes else groups_of(inner)
-    given = _exchanged(inner)
-    if opcode == "all-reduce" and instruction.opcode == "fusion" and groups is not None:
-        # XLA for TPUs writes a reduce-scatter as an all-reduce of which each device keeps its part.
-        parts = max(len(group) for group in groups)
-        if parts > 1 and instruction.shape.elements * parts == inner.shape.elements:
-            opcode = "reduce-scatter"
-    return Collective(kernel, opcode, groups, given)
-
-
-def _exchanged(inner: Instruction) -> int:
+def _whole_bytes(inner: Instruction) -> int:
     """Return the bytes of the whole array: the result of an all-gather, else the operands.
 
     They come from the shapes, not from the kernel's traffic, because an array in on-chip memory is exchanged as well.
@@ -80,13 +79,6 @@ def _exchanged(inner: Instruction) -> int:
     shape = inner.shape
     starts = inner.opcode.endswith("-start") and len(shape.tuple_shapes) > 1
     return shape.tuple_shapes[1].bytes if starts else shape.bytes
-
-
-def _unwrap(instruction: Instruction) -> Instruction:
-    """Return the collective in an asynchronous start, or in a fusion, that wraps it."""
-    if instruction.opcode == "fusion":
-        return next((inner for inner in held_in(instruction) if base_opcode(inner.opcode) in COLLECTIVES), instruction)
-    return (instruction.called_root or instruction) if instruction.opcode == "async-start" else instruction
 
 
 Groups = tuple[tuple[int, ...], ...]
@@ -110,7 +102,11 @@ def groups_of(instruction: Instruction) -> Groups | None:
     if raw.startswith("mesh["):
         return _of_mesh(raw, instruction.attributes.get("device_ids", ""))
     if iota := _IOTA.match(raw):
-        return _of_iota(iota)
+        shape = _numbers(iota["shape"])
+        devices = _device_order(_numbers(iota["dimensions"]), iota["order"])
+        if devices is None or prod(shape) != len(devices) or len(shape) < 2:
+            return None
+        return _in_groups(devices, prod(shape[1:]))
     if raw in ("", "{}"):
         count = device_count(instruction)
         return (tuple(range(count)),) if count and count <= _MOST else None
@@ -136,15 +132,6 @@ def device_count(instruction: Instruction) -> int | None:
     return prod(stated) if stated else None
 
 
-def _of_iota(iota: re.Match[str]) -> Groups | None:
-    shape, dimensions = _numbers(iota["shape"]), _numbers(iota["dimensions"])
-    devices = _device_order(dimensions, iota["order"])
-    if devices is None or prod(shape) != len(devices) or len(shape) < 2:
-        return None
-    size = prod(shape[1:])
-    return tuple(tuple(devices[at : at + size]) for at in range(0, len(devices), size)) if size else None
-
-
 def _of_mesh(raw: str, ids: str) -> Groups | None:
     """Return the devices along the chosen axes, one group for each position along the others."""
     mesh, chosen = _MESH.match(raw), _CHOSEN.search(ids or raw)
@@ -164,8 +151,11 @@ def _of_mesh(raw: str, ids: str) -> Groups | None:
     inner = [list(axes).index(name) for name in wanted]
     outer = [number for number in range(len(sizes)) if number not in inner]
     turned = _transpose(devices, sizes, (*outer, *inner))
-    size = prod(sizes[number] for number in inner)
-    return tuple(tuple(turned[at : at + size]) for at in range(0, len(turned), size))
+    return _in_groups(turned, prod(sizes[number] for number in inner))
+
+
+def _in_groups(devices: Sequence[int], size: int) -> Groups:
+    return tuple(tuple(devices[at : at + size]) for at in range(0, len(devices), size))
 
 
 def _device_order(dimensions: Sequence[int], order: str | None) -> list[int] | None:
@@ -182,10 +172,10 @@ def _device_order(dimensions: Sequence[int], order: str | None) -> list[int] | N
 def _transpose(values: Sequence[int], sizes: Sequence[int], axes: Sequence[int]) -> list[int]:
     """Return `values`, an array of `sizes` row by row, with its dimensions in the order `axes`."""
     strides = [prod(sizes[number + 1 :]) for number in range(len(sizes))]
-    places = [0]
+    offsets = [0]
     for axis in axes:
-        places = [place + step * strides[axis] for place in places for step in range(sizes[axis])]
-    return [values[place] for place in places]
+        offsets = [offset + step * strides[axis] for offset in offsets for step in range(sizes[axis])]
+    return [values[offset] for offset in offsets]
 
 
 def _numbers(text: str) -> list[int]:

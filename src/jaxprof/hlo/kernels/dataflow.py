@@ -58,7 +58,7 @@ class Value(NamedTuple):
         return self.fusions[0] if self.fusions else self.instruction
 
 
-def renamed(instruction: Instruction, member: tuple[int, ...]) -> tuple[Instruction | None, tuple[int, ...]] | None:
+def other_name(instruction: Instruction, member: tuple[int, ...]) -> tuple[Instruction | None, tuple[int, ...]] | None:
     """Return the instruction and member that a value is another name of; None if the instruction computes the value.
     The instruction is None if the text lacks it."""
     opcode = instruction.opcode
@@ -69,13 +69,13 @@ def renamed(instruction: Instruction, member: tuple[int, ...]) -> tuple[Instruct
     return (instruction.operand(0), member) if opcode in RENAMING else None
 
 
-def resolved(value: Value, entered: Set[str] = FUSION) -> Value | None:
+def resolve(value: Value, entered: Set[str] = FUSION) -> Value | None:
     """Return the operation that makes a value, under whatever names; None if the text does not lead there. `entered`:
     opcodes whose computation is entered at its root and left at its parameters."""
     instruction, member, fusions = value.instruction, value.member, value.fusions
     for _ in range(_DEEPEST):
         following: Instruction | None
-        if former := renamed(instruction, member):
+        if former := other_name(instruction, member):
             following, member = former
         elif instruction.opcode in entered:
             following = instruction.called_root
@@ -93,10 +93,10 @@ def resolved(value: Value, entered: Set[str] = FUSION) -> Value | None:
 
 
 def sources(value: Value, entered: Set[str] = FUSION) -> list[Value]:
-    """Return the operations that make the operands of a resolved value, in order; those that cannot be found are left
+    """Return the operations that make the operands of a resolve value, in order; those that cannot be found are left
     out."""
     instructions = value.instruction.operand_instructions()
-    operands = (resolved(Value(operand, (), value.fusions), entered) for operand in instructions)
+    operands = (resolve(Value(operand, (), value.fusions), entered) for operand in instructions)
     return [source for source in operands if source is not None]
 
 
@@ -114,7 +114,7 @@ def upstream(start: Value, through: Callable[[Value, Value], bool]) -> Iterator[
                 waiting.append(operand)
 
 
-def made_through(value: Value | None, opcodes: Set[str], entered: Set[str] = FUSION) -> Value | None:
+def origin_through(value: Value | None, opcodes: Set[str], entered: Set[str] = FUSION) -> Value | None:
     """Return what `value` was made from by operations of one operand with these opcodes, or the value itself; None if
     the text does not lead there."""
     for _ in range(_MOST_OF_ONE):
@@ -131,7 +131,7 @@ def same_elements(value: Value, operand: Value) -> bool:
 
 
 def downstream(value: Value) -> Iterator[Value]:
-    """Yield the operations that take a resolved value: in its own computation, in fusions there, and after fusions."""
+    """Yield the operations that take a resolve value: in its own computation, in fusions there, and after fusions."""
     waiting = [value]
     seen: set[tuple[int, tuple[int, ...], int]] = set()
     while waiting and len(seen) < MOST_STEPS:

@@ -20,7 +20,7 @@ from jaxprof.base.grouping import grouped
 from jaxprof.base.text import whole_number
 from jaxprof.base.values import frozen
 from jaxprof.hlo.kernels.cost.library import runs_nothing
-from jaxprof.hlo.kernels.dataflow import Value, made_through, resolved, sources
+from jaxprof.hlo.kernels.dataflow import Value, origin_through, resolve, sources
 from jaxprof.hlo.kernels.kinds import platform_of
 from jaxprof.hlo.kernels.opcodes import CONTROL, FINISHING, FREE
 from jaxprof.hlo.text.model import Computation, Instruction, Module, once_per_module
@@ -126,7 +126,7 @@ class Execution:
             elif opcode != "custom-call" or not runs_nothing(instruction):
                 yield instruction
 
-    def run_by(self, instruction: Instruction) -> list[str]:
+    def callees_of(self, instruction: Instruction) -> list[str]:
         """Return the computations that an instruction runs, with those that these run, each after all that it runs."""
         inside = dict.fromkeys(edge.callee for edge in calls_of(instruction))
         pending = [*inside]
@@ -145,11 +145,11 @@ class Execution:
     def _multiply(self, entry: str) -> dict[str, tuple[int | None, bool]]:
         """Return how often each computation runs; callers come before their callees."""
         counts: dict[str, tuple[int | None, bool]] = {entry: (1, False)}
-        place = {name: number for number, name in enumerate(self.post_order)}
+        position = {name: number for number, name in enumerate(self.post_order)}
         for name in reversed(self.post_order):
             runs, conditional = counts.get(name, (0, False))
             for edge in self.edges[name]:
-                if place.get(edge.callee, len(place)) >= place[name]:
+                if position.get(edge.callee, len(position)) >= position[name]:
                     continue  # a cycle, which only a malformed module has
                 more = None if runs is None or edge.times is None else runs * edge.times
                 before, was = counts.get(edge.callee, (0, True))
@@ -185,14 +185,17 @@ def functions_of_calls(module: Module) -> dict[str, str]:
     the call alone, and the iterations of a loop in it cost nothing besides their work."""
     execution = module.once(Execution)
     edges = (edge for called in execution.edges.values() for edge in called if is_small_call(edge.caller))
-    return {name: edge.caller.name for edge in edges for name in execution.run_by(edge.caller)}
+    return {name: edge.caller.name for edge in edges for name in execution.callees_of(edge.caller)}
 
 
 def calls_of(instruction: Instruction) -> list[CallEdge]:
     """Return the computations that an instruction runs."""
     if instruction.opcode == "async-start":
-        inner = _async_computation(instruction)
-        return [CallEdge(instruction, inner, 1)] if inner else []
+        # One that wraps a single operation is itself the kernel.
+        inner = next(iter(instruction.called_computations()), None)
+        working = [each.opcode for each in inner.instructions if each.opcode not in FREE] if inner is not None else []
+        is_single = len(working) == 1 and working[0] not in CONTROL
+        return [CallEdge(instruction, inner.name, 1)] if inner is not None and not is_single else []
     if instruction.opcode not in CONTROL:
         return []
     called = instruction.called
@@ -206,15 +209,6 @@ def calls_of(instruction: Instruction) -> list[CallEdge]:
         called = ()
     branch = instruction.opcode == "conditional"
     return [CallEdge(instruction, name, 1, branch) for name in called] or [CallEdge(instruction, "", None)]
-
-
-def _async_computation(start: Instruction) -> str:
-    """Return the computation that an asynchronous start runs, if it holds more than the one operation that it wraps."""
-    called = start.called_computations()
-    if not called:
-        return ""
-    working = [i for i in called[0].instructions if i.opcode not in FREE]
-    return called[0].name if len(working) != 1 or working[0].opcode in CONTROL else ""
 
 
 _ENTERED = frozenset({"fusion", "call"})
@@ -277,13 +271,13 @@ def _step(value: Value | None, member: tuple[int, ...]) -> int | None:
 
 def _follow(instruction: Instruction | None, member: tuple[int, ...] = ()) -> Value | None:
     """Return the operation that makes a scalar, also in fusions and calls, under whatever name and dtype."""
-    value = resolved(Value(instruction, member), _ENTERED) if instruction is not None else None
-    return made_through(value, _THROUGH, _ENTERED)
+    value = resolve(Value(instruction, member), _ENTERED) if instruction is not None else None
+    return origin_through(value, _THROUGH, _ENTERED)
 
 
 def _operands(value: Value) -> list[Value]:
     """Return the operations that make the operands of an operation, as far as they can be followed."""
-    followed = (made_through(source, _THROUGH, _ENTERED) for source in sources(value, _ENTERED))
+    followed = (origin_through(source, _THROUGH, _ENTERED) for source in sources(value, _ENTERED))
     return [operand for operand in followed if operand is not None]
 
 

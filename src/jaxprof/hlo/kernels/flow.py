@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from jaxprof.base.values import frozen
 from jaxprof.hlo.kernels.cost.library import runs_nothing
-from jaxprof.hlo.kernels.dataflow import renamed
+from jaxprof.hlo.kernels.dataflow import other_name
 from jaxprof.hlo.kernels.execution import Execution
 from jaxprof.hlo.kernels.kernels import Kernel, kernels
 from jaxprof.hlo.shape import Shape
@@ -77,11 +77,20 @@ class Flow:
         self._ways: dict[int, tuple[Member, bool]] = {}
         """`Passage.member` and `Passage.crossed` by the passage's number, for the few that have either."""
         for number, kernel in enumerate(self._kernels):
-            self._add_passages_to(number, kernel)
+            for name, size in kernel.operand_bytes:
+                made = self._maker(kernel.instruction.computation[name])
+                if made is not None:
+                    producer, *way = made
+                    if any(way):
+                        self._ways[len(self._consumers)] = made[1:]
+                    self._consumers.append(number)
+                    self._producers.append(producer)
+                    self._operands.append(kernel.instruction.operands.index(name))
+                    self._bytes.append(size)
         root = module.entry.root if module.entry is not None else None
         results = () if root is None else root.operand_instructions() if root.opcode == "tuple" else (root,)
-        made = [maker for maker in map(self._maker, results) if maker is not None]
-        self.outputs = {_array(self._kernels[number], member) for number, member, _ in made}
+        makers = filter(None, map(self._maker, results))
+        self.outputs = {_array(self._kernels[number], member) for number, member, _ in makers}
         """Arrays that the program returns."""
 
     def __iter__(self) -> Iterator[Passage]:
@@ -97,19 +106,6 @@ class Flow:
         by_consumer = groupby(self, attrgetter("consumer"))
         return Counter(read for _, near in by_consumer for read in {passage.array for passage in near})
 
-    def _add_passages_to(self, consumer: int, kernel: Kernel) -> None:
-        operands = kernel.instruction.operands
-        for name, size in kernel.operand_bytes:
-            made = self._maker(kernel.instruction.computation[name])
-            if made is not None:
-                producer, *way = made
-                if any(way):
-                    self._ways[len(self._consumers)] = made[1:]
-                self._consumers.append(consumer)
-                self._producers.append(producer)
-                self._operands.append(operands.index(name))
-                self._bytes.append(size)
-
     def _maker(self, instruction: Instruction | None) -> tuple[int, Member, bool] | None:
         """Return the number of the kernel that makes what `instruction` stands for, the member of its result, and
         whether a border of control flow lies between; None if no kernel makes it, or it cannot be followed."""
@@ -119,7 +115,7 @@ class Flow:
             if instruction is None:
                 return None
             opcode = instruction.opcode
-            if former := renamed(instruction, member):
+            if former := other_name(instruction, member):
                 instruction, member = former
             elif opcode == "custom-call" and len(instruction.operands) == 1 and runs_nothing(instruction):
                 instruction = instruction.operand(0)

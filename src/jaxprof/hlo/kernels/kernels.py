@@ -20,7 +20,7 @@ from jaxprof.hlo.kernels.cost import NOTHING, Cost
 from jaxprof.hlo.kernels.cost.flops import CostModel
 from jaxprof.hlo.kernels.cost.traffic import TrafficModel
 from jaxprof.hlo.kernels.execution import CallEdge, Execution, calls_of, is_one_kernel
-from jaxprof.hlo.kernels.kinds import KernelKind, held_in, kind_of, platform_of
+from jaxprof.hlo.kernels.kinds import KernelKind, instructions_in, kind_of, platform_of
 from jaxprof.hlo.kernels.opcodes import ARITHMETIC, CONTROL, PRODUCTS, SAME_PLACE, TRANSCENDENTAL, base_opcode
 from jaxprof.hlo.kernels.origin import HloSourceLocation, OpPath, Origin, op_path, origins, sources_of
 from jaxprof.hlo.shape import Shape
@@ -133,7 +133,11 @@ class Kernel:
     @property
     def computations_inside(self) -> list[str]:
         """Names of the computations that it runs; empty unless it `runs_kernels`."""
-        return self.instruction.computation.module.once(Execution).run_by(self.instruction) if self.runs_kernels else []
+        return (
+            self.instruction.computation.module.once(Execution).callees_of(self.instruction)
+            if self.runs_kernels
+            else []
+        )
 
     @property
     def asynchronous(self) -> bool:
@@ -153,7 +157,7 @@ class Kernel:
             instruction = self.instruction
             module = instruction.computation.module
             own = instruction.metadata
-            self._origins = origins(own, [inner.metadata for inner in held_in(instruction)], module.stack_of)
+            self._origins = origins(own, [inner.metadata for inner in instructions_in(instruction)], module.stack_of)
         return self._origins
 
     def release(self) -> None:
@@ -266,8 +270,11 @@ def _with_calls(cost: Cost, edges: Iterable[CallEdge], known: Mapping[str, Cost]
     for edge in edges:
         part = known.get(edge.callee, _MISSING)
         if edge.branch:
-            best = alternatives.get(edge.caller.name)
-            alternatives[edge.caller.name] = part if best is None else _more_expensive(best, part)
+            best = alternatives.setdefault(edge.caller.name, part)
+            most = max(best, part, key=lambda cost: (cost.flops + cost.transcendentals, cost.bytes))
+            # What is missing in either is missing in the result, because that one may cost more.
+            missing = {"opaque": best.opaque or part.opaque, "unsized": best.unsized or part.unsized}
+            alternatives[edge.caller.name] = replace(most, **missing)
         else:
             cost += part.times(edge.times)
     return sum(alternatives.values(), cost)
@@ -292,7 +299,7 @@ def _cost_inside(control: Instruction, costs: CostModel, traffic: TrafficModel) 
     unknown, and so is their cost, unless it is the same."""
     module = control.computation.module
     execution = module.once(Execution)
-    inside = execution.run_by(control)
+    inside = execution.callees_of(control)
     by_computation: dict[str, Cost] = {}
     for name in inside:
         total = NOTHING
@@ -315,15 +322,9 @@ def _cost_inside(control: Instruction, costs: CostModel, traffic: TrafficModel) 
     return whole
 
 
-def _more_expensive(one: Cost, other: Cost) -> Cost:
-    """Return the more expensive branch; parts are missing if they are in either, because that one may cost more."""
-    most = max(one, other, key=lambda cost: (cost.flops + cost.transcendentals, cost.bytes))
-    return replace(most, opaque=one.opaque or other.opaque, unsized=one.unsized or other.unsized)
-
-
 def _traits(instruction: Instruction, costs: CostModel, traffic: TrafficModel) -> KernelTraits:
     opcode = instruction.opcode
-    held = held_in(instruction)
+    held = instructions_in(instruction)
     kind = kind_of(instruction, held)
     cost = costs.instruction(instruction)
     bytes_read, bytes_written, sizes = traffic.kernel(instruction)
@@ -334,6 +335,11 @@ def _traits(instruction: Instruction, costs: CostModel, traffic: TrafficModel) -
         if heavy is instruction:
             heavy = max(held, key=lambda inner: costs.instruction(inner).flops, default=instruction)
     wrapped = instruction.wrapped_opcode if opcode == "async-start" else ""
+    precision = ""
+    if kind.words in MATRIX_KINDS:
+        requested = heavy.attributes.get("operand_precision", "").strip("{}").split(",")
+        highest = next((level for level in ("highest", "high") if level in requested), "default")
+        precision = heavy.attributes.get("algorithm", highest)
     return KernelTraits(
         kind=kind.words,
         opcode=wrapped or base_opcode(opcode),
@@ -345,7 +351,7 @@ def _traits(instruction: Instruction, costs: CostModel, traffic: TrafficModel) -
         estimated=cost.estimated,
         target=kind.target,
         dtype=_dtype(heavy if opcode in CONTROL else instruction, heavy, kind),
-        precision=_precision(heavy) if kind.words in MATRIX_KINDS else "",
+        precision=precision,
         sizes=sizes,
         unsized=cost.unsized if opcode in CONTROL else bool(instruction.shape.dtype) and not instruction.shape.known,
     )
@@ -356,15 +362,6 @@ def _dtype(instruction: Instruction, heavy: Instruction, kind: KernelKind) -> st
     operand = heavy.operand(0) if kind.words in MATRIX_KINDS else None
     leaves = (operand.shape.leaves() if operand is not None else ()) or instruction.shape.leaves()
     return leaves[0].dtype if leaves else ""
-
-
-def _precision(heavy: Instruction) -> str:
-    attributes = heavy.attributes
-    if "algorithm" in attributes:
-        return attributes["algorithm"]
-    requested = attributes.get("operand_precision", "").strip("{}").split(",")
-    order = ("highest", "high")
-    return next((level for level in order if level in requested), "default")
 
 
 _BY_ATTRIBUTES = SAME_PLACE | {

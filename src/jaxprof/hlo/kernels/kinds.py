@@ -51,14 +51,18 @@ _HEAVY = ("scatter", "sort", "fft", "select-and-scatter")
 _COPYING = frozenset({"dynamic_memcpy", "address_computation"})
 
 
-def kind_of(instruction: Instruction, held: Sequence[Instruction] | None = None) -> KernelKind:
-    """Return the kind of a kernel; for an asynchronous start, the kind of what it wraps. `held` is the result of
-    `held_in`, if already known."""
+def kind_of(instruction: Instruction, inside: Sequence[Instruction] | None = None) -> KernelKind:
+    """Return the kind of a kernel; for an asynchronous start, the kind of what it wraps. `inside` is the result of
+    `instructions_in`, if already known."""
     opcode = instruction.opcode
     if opcode == "async-start":
-        return _of_wrapped(instruction)
+        wrapped = (each for called in instruction.called_computations() for each in called.instructions)
+        for each in wrapped:
+            if each.opcode not in FREE and each.opcode != "async-start":
+                return kind_of(each)
+        return KernelKind(_OF_OPCODE.get(instruction.wrapped_opcode, instruction.wrapped_opcode or "async"))
     if opcode == "fusion":
-        return _of_fusion(instruction, held_in(instruction) if held is None else held)
+        return _of_fusion(instruction, instructions_in(instruction) if inside is None else inside)
     if opcode == "call":
         working = [each for called in instruction.called_computations() for each in called if each.opcode not in FREE]
         return kind_of(working[0]) if len(working) == 1 and working[0].opcode != "call" else KernelKind("call")
@@ -80,14 +84,6 @@ def kind_of(instruction: Instruction, held: Sequence[Instruction] | None = None)
     return KernelKind(_OF_OPCODE.get(opcode, opcode))
 
 
-def _of_wrapped(start: Instruction) -> KernelKind:
-    for computation in start.called_computations():
-        for instruction in computation.instructions:
-            if instruction.opcode not in FREE and instruction.opcode != "async-start":
-                return kind_of(instruction)
-    return KernelKind(_OF_OPCODE.get(start.wrapped_opcode, start.wrapped_opcode or "async"))
-
-
 def generator_of(fusion: Instruction) -> str:
     """Return the generator of a fusion's code, from its settings: `__triton_gemm`, `__ynn_fusion`; empty for XLA
     itself."""
@@ -103,28 +99,31 @@ def generator_of(fusion: Instruction) -> str:
     return old if isinstance(old, str) else ""
 
 
-def held_in(kernel: Instruction) -> list[Instruction]:
+def instructions_in(kernel: Instruction) -> list[Instruction]:
     """Return the instructions in a kernel: those in a fusion and in the fusions in it, without parameters, or the
     kernel itself; of a loop, branch or call those of all computations that it runs."""
     if kernel.opcode in CONTROL:
-        held: list[Instruction] = []
+        inside: list[Instruction] = []
         computations = [*kernel.called_computations()]
         for computation in computations:  # which grows on the way
             for inner in computation.instructions:
                 if inner.opcode in CONTROL:
                     computations += [each for each in inner.called_computations() if each not in computations]
                 elif inner.opcode not in FREE:
-                    held += held_in(inner)
-        return held
+                    inside += instructions_in(inner)
+        return inside
     return [value.instruction for value in values_of(kernel) if value.opcode != "parameter"]
 
 
-def _of_fusion(fusion: Instruction, held: Sequence[Instruction]) -> KernelKind:
+def _of_fusion(fusion: Instruction, inside: Sequence[Instruction]) -> KernelKind:
     target = generator_of(fusion)
-    working = [instruction for instruction in held if instruction.opcode not in FREE]
+    working = [instruction for instruction in inside if instruction.opcode not in FREE]
     opcodes = {instruction.opcode for instruction in working}
-    if words := _multiplying(fusion, working, opcodes):
-        return KernelKind(words, target)
+    dots = sum(is_product(instruction) for instruction in working)
+    if dots >= 2 and {"reduce", "exponential"} <= opcodes and _is_attention(fusion):
+        return KernelKind("attention", target)
+    if dots or "convolution" in opcodes:
+        return KernelKind("GEMM" if dots else "convolution", target)
     for opcode in _HEAVY:
         if opcode in opcodes:
             return KernelKind(_OF_OPCODE[opcode], target)
@@ -176,16 +175,6 @@ def values_of(kernel: Instruction) -> Iterator[Value]:
     return values_in((kernel,)) if kernel.opcode == "fusion" else iter([Value(kernel)])
 
 
-def _multiplying(fusion: Instruction, working: list[Instruction], opcodes: set[str]) -> str:
-    """Return GEMM, convolution or attention if the fusion holds a dot or a convolution; else empty."""
-    dots = sum(is_product(instruction) for instruction in working)
-    if dots >= 2 and {"reduce", "exponential"} <= opcodes and _is_attention(fusion):
-        return "attention"
-    if dots:
-        return "GEMM"
-    return "convolution" if "convolution" in opcodes else ""
-
-
 def _crosses_to_host(copy: Instruction) -> bool:
     operand = copy.operand(0)
     shapes = [*copy.shape.leaves(), *(operand.shape.leaves() if operand is not None else ())]
@@ -196,7 +185,7 @@ def _crosses_to_host(copy: Instruction) -> bool:
 def reorders(instruction: Instruction) -> bool:
     """Return whether a copy or transpose in the instruction changes the order in memory. A plain copy (of a buffer that
     is still needed) does not, nor does one that moves only dimensions of size 1."""
-    for inner in held_in(instruction):
+    for inner in instructions_in(instruction):
         if inner.opcode == "transpose":
             operand = inner.operand(0)
             order = _long(inner.integers("dimensions"), operand.shape.dimensions if operand is not None else ())

@@ -25,7 +25,7 @@ from jaxprof.base import values
 from jaxprof.base.grouping import grouped, peaks
 from jaxprof.base.values import frozen
 from jaxprof.events import HeldBuffer
-from jaxprof.hlo.kernels.cost.traffic import updates_in_place
+from jaxprof.hlo.kernels.cost.traffic import is_update_of_parameter
 from jaxprof.hlo.kernels.execution import Execution
 from jaxprof.hlo.kernels.kinds import platform_of
 from jaxprof.hlo.kernels.opcodes import ARITHMETIC, NAMING, TRANSCENDENTAL
@@ -109,16 +109,18 @@ class Scope:
         if opcode == "tuple":
             return given
         if opcode == "call" and (called := self.inner.get(instruction.name)):
-            return self._called(instruction, called[0], given, position)
+            return self._slots_of_call(instruction, called[0], given, position)
         held: Held = []
         if opcode == "get-tuple-element" and given:
             held = _member(given[0], next(iter(instruction.integers("index")), -1))
         elif (opcode in NAMING or opcode in _IN_PLACE) and given:
             held = given[0]
         elif opcode.endswith("-done") and given:
-            held = self._finished(instruction, given[0])
+            held, start = given[0], instruction.operand(0)
+            if start is not None and start.shape.is_tuple and len(instruction.shape.leaves()) != len([*_slots(held)]):
+                held = _member(held, 0 if start.opcode == "copy-start" else 1)
         elif opcode.endswith("-start") and instruction.shape.is_tuple and given:
-            return self._started(instruction, given, position)
+            return self._slots_of_start(instruction, given, position)
         if held != [] and len([*_slots(held)]) == len(instruction.shape.leaves()):
             return held
         made = [self._new(instruction, instruction.shape, position)]
@@ -132,7 +134,7 @@ class Scope:
                 new.bytes, siblings[int(last)] = 0, kept
         return made[0]
 
-    def _called(self, call: Instruction, callee: Scope, given: list[Held], position: int) -> Held:
+    def _slots_of_call(self, call: Instruction, callee: Scope, given: list[Held], position: int) -> Held:
         """Return the slots of the result of a call. What of it is in the memory of a parameter is in that of an
         operand; operands that nobody needs afterwards end where the callee has used them for the last time."""
         pairs = [
@@ -167,7 +169,7 @@ class Scope:
         self.slots.append(BufferSlot(size, instruction, shape, kind, position, position))
         return self.slots[-1]
 
-    def _started(self, instruction: Instruction, given: list[Held], position: int) -> Held:
+    def _slots_of_start(self, instruction: Instruction, given: list[Held], position: int) -> Held:
         """Return the slots of `((operands), results, ...)`, or of `(result, operand, context)` for `copy-start`.
         Operands keep theirs."""
         old = 1 if instruction.opcode == "copy-start" else 0
@@ -177,29 +179,17 @@ class Scope:
             for number, member in enumerate(instruction.shape.tuple_shapes)
         ]
 
-    def _finished(self, done: Instruction, started: Held) -> Held:
-        start = done.operand(0)
-        if start is None or not start.shape.is_tuple or len(done.shape.leaves()) == len([*_slots(started)]):
-            return started
-        return _member(started, 0 if start.opcode == "copy-start" else 1)
-
     def _end(self, computation: Computation) -> None:
         """Keep the computation's result alive to the end. A called computation writes it where its caller needs it."""
-        root = computation.root
-        for slot in _slots(self._contents.get(root.name, [])) if root is not None else ():
+        for slot in _slots(self.result):
             slot.last = max(len(self.instructions) - 1, 0)
             if slot.kind == "temporary":
                 slot.kind = "output" if self._is_entry else "given"
-        if self._is_entry and root is not None:
-            self._donate(computation, root)
-
-    def _donate(self, computation: Computation, root: Instruction) -> None:
-        """Let outputs that are written into an argument's buffer take no memory of their own."""
-        for path in computation.module.aliases:
-            held = _member(self._contents[root.name], path[0]) if path else self._contents[root.name]
-            slot = next(_slots(held), None)
-            if len(path) < 2 and slot is not None and slot.kind == "output":
-                slot.kind = "given"
+        # Outputs that are written into an argument's buffer take no memory of their own.
+        for path in computation.module.aliases if self._is_entry else ():
+            output = next(_slots(_member(self.result, path[0]) if path else self.result), None)
+            if len(path) < 2 and output is not None and output.kind == "output":
+                output.kind = "given"
 
     def _take_over(self) -> None:
         """Let results take over the slots of operands that end there, so both share one slot."""
@@ -259,7 +249,7 @@ def _may_take_over_slot(instruction: Instruction) -> bool:
     if instruction.opcode != "fusion":
         return instruction.opcode in _TAKES_OVER_SLOT
     root = instruction.called_root
-    return instruction.attributes.get("kind") == "kLoop" or (root is not None and updates_in_place(root))
+    return instruction.attributes.get("kind") == "kLoop" or (root is not None and is_update_of_parameter(root))
 
 
 Held: TypeAlias = "BufferSlot | list[Held]"
@@ -298,7 +288,7 @@ MOST_VALUES = 512
 @values.frozen(kw_only=True)
 class LiveValue(HeldBuffer):
     """A value that takes memory, and where it came from; `op_name` of an argument is its name. If several values use
-    one place in turn, it is the value that names the place."""
+    one slot in turn, it is the value that names the slot."""
 
     at_peak: bool | None = None
     """Whether the value is alive at the instruction with the highest live size; None if unknown."""
@@ -384,11 +374,15 @@ def _summary(entry: Scope, scopes: Mapping[str, Scope]) -> Liveness:
     parts = {
         "argument": argument, "output": both[highest] - temporary, "temporary": temporary, "constant": constant
     }  # fmt: skip
-    spans = _spans(entry)
+    # The instructions of the entry over which each slot, by its id(), takes memory.
+    spans = {id(slot): [(slot.first, slot.end)] for slot in entry.slots}
+    for position in range(len(entry.instructions)):
+        for slot in entry.within(position):
+            spans.setdefault(id(slot), []).append((position, position))
     always = ((0, len(both) - 1),)
     every.sort(key=lambda slot: -slot.bytes)
     values = tuple(
-        _value(slot, always if slot.kind in ("argument", "constant") else spans.get(id(slot), ()), highest)
+        _value(slot, always if slot.kind in ("argument", "constant") else tuple(spans.get(id(slot), ())), highest)
         for slot in every[:MOST_VALUES]
     )
     points = tuple(
@@ -397,15 +391,6 @@ def _summary(entry: Scope, scopes: Mapping[str, Scope]) -> Liveness:
         for instruction in entry.instructions[at : at + 1]
     )
     return Liveness(sum(parts.values()), parts, values, points, len(both))
-
-
-def _spans(entry: Scope) -> dict[int, tuple[tuple[int, int], ...]]:
-    """Return the spans of the entry's instructions over which each slot, by its id(), takes memory."""
-    spans = {id(slot): [(slot.first, slot.end)] for slot in entry.slots}
-    for position in range(len(entry.instructions)):
-        for slot in entry.within(position):
-            spans.setdefault(id(slot), []).append((position, position))
-    return {slot_id: tuple(slot_spans) for slot_id, slot_spans in spans.items()}
 
 
 def _value(slot: BufferSlot, spans: tuple[tuple[int, int], ...], peak: int) -> LiveValue:

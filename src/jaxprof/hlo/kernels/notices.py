@@ -19,13 +19,13 @@ from jaxprof.hlo.text.plain import shapes_if_whole
 
 def problems(module: Module) -> tuple[Problem, ...]:
     """Return every place that could not be read, in the order of the lines."""
-    places = [
+    found = [
         Problem(instruction.line, message, instruction.text[:200])
         for computation in _scan(module)[0]
         for instruction in computation.instructions
         if (message := _problem_of(instruction))
     ]
-    return tuple(sorted([*module._index_problems, *places], key=lambda problem: problem.line))
+    return tuple(sorted([*module._index_problems, *found], key=lambda problem: problem.line))
 
 
 @once_per_module
@@ -133,7 +133,12 @@ def _of_contents(module: Module) -> Iterator[Notice]:
         count = len(unread)
         message = f"{counted(count, 'place')} cannot be read (line {lines})"
         yield Notice("unreadable", f"{message}: {unread[0].message}: {' '.join(unread[0].text.split())[:60]!r}")
-    if names := sorted({name for computation in doubtful for name in _missing_in(computation)}):
+    missing: set[str] = set()
+    for computation in doubtful:
+        for instruction in computation.instructions:
+            missing.update(name for name in instruction.operands if name not in computation.by_name)
+            missing.update(name for name in instruction.called if name not in module.computations)
+    if names := sorted(missing):
         single = len(names) == 1
         message = f"{and_more([*map(repr, names)], _NAMED)} {'is' if single else 'are'} used, but not in the text"
         yield Notice("missing", message, "Lines are missing: copy or dump the file again.")
@@ -145,10 +150,3 @@ def _of_contents(module: Module) -> Iterator[Notice]:
         ]:
             message = f"the size of {and_more(unsized, _NAMED)} is unknown, and counts as 0"
             yield Notice("unknown-size", message, "The dtype is unknown to this version, or a dimension has no bound.")
-
-
-def _missing_in(computation: Computation) -> Iterator[str]:
-    """Yield the values and the computations that are used in a computation, and are not in the text."""
-    for instruction in computation.instructions:
-        yield from (name for name in instruction.operands if name not in computation.by_name)
-        yield from (name for name in instruction.called if name not in computation.module.computations)

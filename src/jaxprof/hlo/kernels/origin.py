@@ -86,7 +86,7 @@ class HloSourceLocation(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """A place that instructions of a kernel came from."""
+    """A location that instructions of a kernel came from."""
 
     op_name: str
     source: HloSourceLocation | None
@@ -160,7 +160,7 @@ def op_path(op_name: str) -> OpPath:
 def origins(
     own: Metadata, inside: Iterable[Metadata], stack_of: Callable[[Metadata], tuple[Frame, ...]]
 ) -> tuple[Origin, ...]:
-    """Return the places that a kernel came from: first its `own`, then those of the instructions inside it, most
+    """Return the locations that a kernel came from: first its `own`, then those of the instructions inside it, most
     frequent first.
 
     The result depends on the arguments alone: kernels with the same metadata have the same origins.
@@ -178,8 +178,8 @@ def origins(
     for key in sorted(samples, key=lambda key: (key != own_key, not key[1], -counts[key])):
         if any(key):
             frame, library = own_and_library(stack_of(samples[key]))
-            place = HloSourceLocation.of(frame)
-            merged.setdefault((key[0], place), Origin(key[0], place, frame, HloSourceLocation.of(library)))
+            location = HloSourceLocation.of(frame)
+            merged.setdefault((key[0], location), Origin(key[0], location, frame, HloSourceLocation.of(library)))
     return tuple(merged.values())
 
 
@@ -187,15 +187,17 @@ def _identity(metadata: Metadata) -> tuple[str, int]:
     return metadata.first_name, metadata.stack_frame_id or metadata.source_line
 
 
-def sources_of(places: Iterable[HloSourceLocation | None]) -> tuple[HloSourceLocation, ...]:
+def sources_of(locations: Iterable[HloSourceLocation | None]) -> tuple[HloSourceLocation, ...]:
     """Return the distinct lines of a kernel's origins: the user's own first, otherwise in the order of the origins."""
-    stated = [place for place in places if place is not None]
+    stated = [location for location in locations if location is not None]
     if len(stated) < 2:
         return tuple(stated)
-    return tuple(dict.fromkeys(sorted(stated, key=lambda place: not place.is_own)))
+    return tuple(dict.fromkeys(sorted(stated, key=lambda location: not location.is_own)))
 
 
-def source_lines(place: HloSourceLocation, sources: Mapping[str, str], around: int = 0) -> tuple[tuple[int, str], ...]:
+def source_lines(
+    location: HloSourceLocation, sources: Mapping[str, str], around: int = 0
+) -> tuple[tuple[int, str], ...]:
     """Return the line itself with `around` lines on each side, numbered; empty unless the file here is the one that was
     recorded. Everything that shows source goes through this function.
 
@@ -203,17 +205,17 @@ def source_lines(place: HloSourceLocation, sources: Mapping[str, str], around: i
     that the session holds, by path: they prove that its maker knows the file. Without one the file is not even looked
     at. What looks like a secret is left out, as it is of all that is recorded.
     """
-    digest = sources.get(place.file, "")
+    digest = sources.get(location.file, "")
     # A path of another host makes Windows send it the user's credentials.
-    if not digest or not place.file.endswith(".py") or place.file.startswith(("//", "\\\\")):
+    if not digest or not location.file.endswith(".py") or location.file.startswith(("//", "\\\\")):
         return ()
     try:
-        status = os.stat(place.file)
+        status = os.stat(location.file)
     except (OSError, ValueError):
         return ()
-    lines = _lines_with_digest(place.file, digest, status.st_size, status.st_mtime_ns)
-    first = max(1, place.line - around)
-    return tuple(enumerate(lines[first - 1 : max(0, place.line + around)], first))
+    lines = _lines_with_digest(location.file, digest, status.st_size, status.st_mtime_ns)
+    first = max(1, location.line - around)
+    return tuple(enumerate(lines[first - 1 : max(0, location.line + around)], first))
 
 
 @lru_cache(maxsize=8)
@@ -233,30 +235,30 @@ _PAGE = 16384
 _MOST_KNOWN = 1 << 14
 """Most distinct metadata of kernels whose origins are remembered while they are read."""
 _DEEPEST = 8
-"""Most nested fusions, as `kinds.held_in` follows them."""
+"""Most nested fusions, as `kinds.instructions_in` follows them."""
 
-Place = tuple[str, HloSourceLocation | None]
+OpLocation = tuple[str, HloSourceLocation | None]
 """`op_name` and `source` of an origin."""
 
 
 class OriginColumns(NamedTuple):
     """Origins of each kernel, by the kernel's number."""
 
-    different: list[tuple[Place, ...]]
-    """The places of kernels, those of one in the order of `Kernel.origins`; each distinct value once."""
+    different: list[tuple[OpLocation, ...]]
+    """The locations of kernels, those of one in the order of `Kernel.origins`; each distinct value once."""
     which: array[int]
     """Index into `different` of each kernel."""
 
     def with_more(self, kernels: Iterable[Instruction]) -> OriginColumns:
         """Return the columns with these few kernels at their end."""
-        places = [_places(kernel, None) for kernel in kernels]
-        numbers = array("I", range(len(self.different), len(self.different) + len(places)))
-        return OriginColumns([*self.different, *places], self.which + numbers)
+        locations = [_locations(kernel, None) for kernel in kernels]
+        numbers = array("I", range(len(self.different), len(self.different) + len(locations)))
+        return OriginColumns([*self.different, *locations], self.which + numbers)
 
 
-def source_of(places: Iterable[Place]) -> HloSourceLocation | None:
-    """Return the `source` of a kernel that came from these places."""
-    return next(iter(sources_of([source for _, source in places])), None)
+def source_of(locations: Iterable[OpLocation]) -> HloSourceLocation | None:
+    """Return the `source` of a kernel that came from these locations."""
+    return next(iter(sources_of([source for _, source in locations])), None)
 
 
 def origin_columns(
@@ -265,7 +267,7 @@ def origin_columns(
     """Read the origins of all kernels of a module, given by their instructions; None if `cancelled` returned True. May
     take seconds, so run it in a thread."""
     which = array("I")
-    numbers: dict[tuple[Place, ...], int] = {}
+    numbers: dict[tuple[OpLocation, ...], int] = {}
     remembered: dict[tuple[str, ...], int] = {}
     with not_collecting():
         for done, kernel in enumerate(kernels):
@@ -274,7 +276,7 @@ def origin_columns(
             texts = _metadata(kernel)
             number = remembered.get(texts) if texts is not None else None
             if number is None:
-                number = numbers.setdefault(_places(kernel, texts), len(numbers))
+                number = numbers.setdefault(_locations(kernel, texts), len(numbers))
                 if texts is not None:
                     if len(remembered) >= _MOST_KNOWN:
                         remembered.clear()
@@ -283,15 +285,15 @@ def origin_columns(
     return OriginColumns(list(numbers), which)
 
 
-def _places(instruction: Instruction, texts: tuple[str, ...] | None) -> tuple[Place, ...]:
+def _locations(instruction: Instruction, texts: tuple[str, ...] | None) -> tuple[OpLocation, ...]:
     """Return the origins of a kernel, from its metadata or, if that is not plain, from its instructions."""
     if texts is not None:
         own, *inside = map(read_metadata, texts)
     else:
-        from jaxprof.hlo.kernels.kinds import held_in
+        from jaxprof.hlo.kernels.kinds import instructions_in
 
         own = instruction.metadata
-        inside = [held.metadata for held in held_in(instruction)]
+        inside = [held.metadata for held in instructions_in(instruction)]
     all_origins = origins(own, inside, instruction.computation.module.stack_of)
     return tuple([(origin.op_name, origin.source) for origin in all_origins])
 
@@ -310,7 +312,7 @@ def _metadata(instruction: Instruction) -> tuple[str, ...] | None:
 
 
 def _add_held(texts: list[str], computation: Computation | None, depth: int) -> bool:
-    """Add the metadata of what `kinds.held_in` finds in a computation; False if it is not plain."""
+    """Add the metadata of what `kinds.instructions_in` finds in a computation; False if it is not plain."""
     if computation is None or depth > _DEEPEST:
         return True
     held = plain_instructions(computation.source.text, *computation.span[1:])

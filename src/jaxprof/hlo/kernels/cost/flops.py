@@ -78,22 +78,17 @@ class CostModel:
             for name in instruction.called:
                 total += self.computation(instruction.computation.module.get(name))
             return total
-        if base_opcode(opcode) in COLLECTIVES:
-            return self._collective(instruction)
-        return OPAQUE
+        if base_opcode(opcode) in ("all-reduce", "reduce-scatter"):
+            elements = sum(operand.shape.elements for operand in instruction.operand_instructions())
+            return self.cost_of_called(instruction).times(elements)
+        return NOTHING if base_opcode(opcode) in COLLECTIVES else OPAQUE
 
-    def called(self, instruction: Instruction, number: int = 0) -> Cost:
+    def cost_of_called(self, instruction: Instruction, number: int = 0) -> Cost:
         """Return the cost of one run of the computation that the instruction applies (a reducer, a comparator)."""
         names = instruction.called
         if number >= len(names):
             return OPAQUE
         return self.computation(instruction.computation.module.get(names[number]))
-
-    def _collective(self, instruction: Instruction) -> Cost:
-        if base_opcode(instruction.opcode) not in ("all-reduce", "reduce-scatter"):
-            return NOTHING
-        elements = sum(operand.shape.elements for operand in instruction.operand_instructions())
-        return self.called(instruction).times(elements)
 
 
 def _operand_shape(instruction: Instruction, number: int) -> Shape:
@@ -118,7 +113,7 @@ def _convolution(_: CostModel, instruction: Instruction) -> Cost:
 
 def _reduce(model: CostModel, instruction: Instruction) -> Cost:
     operations = _operand_shape(instruction, 0).elements - first_leaf(instruction).elements
-    return model.called(instruction).times(max(0, operations))
+    return model.cost_of_called(instruction).times(max(0, operations))
 
 
 def _reduce_window(model: CostModel, instruction: Instruction) -> Cost:
@@ -131,24 +126,16 @@ def _reduce_window(model: CostModel, instruction: Instruction) -> Cost:
     sliding = windows(instruction)
     if is_spread_reduction(instruction):
         left = prod(size for window, size in zip(sliding, source.dimensions, strict=True) if window.size == 1)
-        return model.called(instruction).times(max(0, source.elements - left))
+        return model.cost_of_called(instruction).times(max(0, source.elements - left))
     size = prod(window.size for window in sliding)
-    return model.called(instruction).times((size - 1) * result.elements)
+    return model.cost_of_called(instruction).times((size - 1) * result.elements)
 
 
 def _select_and_scatter(model: CostModel, instruction: Instruction) -> Cost:
     source = _operand_shape(instruction, 1)
     size = prod(window.size for window in windows(instruction))
-    select = model.called(instruction, 0).times((size - 1) * source.elements)
-    return select + model.called(instruction, 1).times(source.elements)
-
-
-def _scatter(model: CostModel, instruction: Instruction) -> Cost:
-    return model.called(instruction).times(_operand_shape(instruction, -1).elements)
-
-
-def _map(model: CostModel, instruction: Instruction) -> Cost:
-    return model.called(instruction).times(instruction.shape.elements)
+    select = model.cost_of_called(instruction, 0).times((size - 1) * source.elements)
+    return select + model.cost_of_called(instruction, 1).times(source.elements)
 
 
 def _sort(model: CostModel, instruction: Instruction) -> Cost:
@@ -159,7 +146,7 @@ def _sort(model: CostModel, instruction: Instruction) -> Cost:
     if not along or not 0 <= along[0] < keys.rank:
         return OPAQUE
     steps = ceil(log2(max(2, keys.dimensions[along[0]])))
-    return replace(model.called(instruction).times(keys.elements * steps), estimated=True)
+    return replace(model.cost_of_called(instruction).times(keys.elements * steps), estimated=True)
 
 
 def _fft(_: CostModel, instruction: Instruction) -> Cost:
@@ -188,8 +175,8 @@ _FORMULAS: dict[str, Callable[[CostModel, Instruction], Cost]] = {
     "reduce": _reduce,
     "reduce-window": _reduce_window,
     "select-and-scatter": _select_and_scatter,
-    "scatter": _scatter,
-    "map": _map,
+    "scatter": lambda model, update: model.cost_of_called(update).times(_operand_shape(update, -1).elements),
+    "map": lambda model, instruction: model.cost_of_called(instruction).times(instruction.shape.elements),
     "sort": _sort,
     "fft": _fft,
     "triangular-solve": lambda _model, instruction: library.cost_as("triangular solve", instruction),

@@ -78,7 +78,7 @@ def kind_of(target: str) -> str:
 def cost_of(instruction: Instruction) -> Cost:
     """Return the cost of one call; `OPAQUE` if target and settings do not show it. Raises NotShownError if its shapes
     do not."""
-    declared = _stated_cost(instruction.backend_config)
+    declared = _cost_estimate(instruction.backend_config)
     if declared is not None:
         return declared
     target = instruction.string("custom_call_target")
@@ -93,7 +93,7 @@ def cost_as(kind: str, instruction: Instruction) -> Cost:
     return _FORMULAS[kind](instruction, "")
 
 
-def _stated_cost(config: Mapping[str, object]) -> Cost | None:
+def _cost_estimate(config: Mapping[str, object]) -> Cost | None:
     """Return the cost that the author of a Pallas kernel states in `pl.CostEstimate`."""
     inner = config.get("custom_call_config", config)
     stated = inner.get("cost_estimate") if isinstance(inner, dict) else None

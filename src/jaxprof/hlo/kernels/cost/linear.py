@@ -143,8 +143,8 @@ def _meeting(offset: int, window: ConvolutionWindow, span: int, output_size: int
     if offset % divisor:
         return 0
     period = dilation // divisor
-    place = -(offset // divisor) * pow(stride // divisor, -1, period) % period  # first output that meets an element
-    start = first + (place - first) % period
+    meeting = -(offset // divisor) * pow(stride // divisor, -1, period) % period  # first output that meets an element
+    start = first + (meeting - first) % period
     return (last - start) // period + 1 if start <= last else 0
 
 

@@ -68,19 +68,26 @@ class TrafficModel:
                 return (), 0, 0  # every operand is read whole
             self._known[computation.name] = ((), 0, 0)  # a computation that calls itself (malformed text) ends here
             self._depth += 1
-            parts = self._known[computation.name] = self._walk(computation)
+            parts = self._known[computation.name] = self._sum_of(computation)
             self._depth -= 1
         return parts
 
-    def _walk(self, computation: Computation) -> tuple[tuple[float, ...], int, int]:
+    def _sum_of(self, computation: Computation) -> tuple[tuple[float, ...], int, int]:
         root = computation.root
         if root is None:
             return (), 0, 0
         outputs = list(root.operand_instructions()) if root.opcode == "tuple" else [root]
         used: dict[str, float] = {output.name: 1.0 for output in outputs}
         used[root.name] = 1.0
-        in_place = {output.name for output in map(_through_bitcasts, outputs) if updates_in_place(output)}
-        constants = 0
+        updates: set[str] = set()
+        constants = written = 0
+        for output in outputs:
+            update = _through_bitcasts(output)
+            if is_update_of_parameter(update):
+                updates.add(update.name)
+                written += self._update_bytes(update)
+            else:
+                written += self._size(output.shape)
         fractions: dict[int, float] = {}
         for instruction in reversed(computation.instructions):
             need = used.get(instruction.name, 0.0)
@@ -98,16 +105,11 @@ class TrafficModel:
                 if inner is not None:
                     part = inner[number] if number < len(inner) else 1.0
                 else:
-                    part = _demand(instruction, number, min(1.0, need), instruction.name in in_place)
+                    part = _demand(instruction, number, min(1.0, need), instruction.name in updates)
                 used[name] = min(1.0, used.get(name, 0.0) + part)
         # Parameters are numbered from 0 without gaps, but a text from outside may number one 10**12.
         count = len(fractions) if all(number < len(fractions) for number in fractions) else 0
-        written = sum(self._output_bytes(output) for output in outputs)
         return tuple(fractions.get(number, 0.0) for number in range(count)), constants, written
-
-    def _output_bytes(self, output: Instruction) -> int:
-        real = _through_bitcasts(output)
-        return self._update_bytes(real) if updates_in_place(real) else self._size(output.shape)
 
     def _update_bytes(self, instruction: Instruction) -> int:
         update = instruction.operand(1 if instruction.opcode == "dynamic-update-slice" else -1)
@@ -132,7 +134,12 @@ class TrafficModel:
             repeats = base_opcode(opcode) != "all-reduce" or bool(shape.tuple_shapes[0].tuple_shapes)
             return self._size(shape.tuple_shapes[1] if repeats else shape)
         if opcode == "custom-call":
-            return sum(self._size(leaf) for leaf in _results(instruction))
+            leaves = shape.leaves()
+            # The last result of NVIDIA's and AMD's calls may be their scratch memory, an array of bytes.
+            has_scratch = instruction.string("custom_call_target").startswith(("__cu", "xla.gpu.ext.cub"))
+            if len(leaves) > 1 and has_scratch and leaves[-1].dtype in ("s8", "u8") and leaves[-1].rank == 1:
+                leaves = leaves[:-1]
+            return sum(map(self._size, leaves))
         return self._size(shape)
 
 
@@ -147,7 +154,7 @@ def _through_bitcasts(instruction: Instruction) -> Instruction:
     return instruction
 
 
-def updates_in_place(instruction: Instruction) -> bool:
+def is_update_of_parameter(instruction: Instruction) -> bool:
     """Return whether the instruction is a dynamic-update-slice or scatter into a parameter, so only what it updates is
     touched.
 
@@ -172,30 +179,21 @@ def _bytes_in_tiles(shape: Shape) -> int:
 _MOST_BITCASTS = 1000
 
 
-def _results(custom_call: Instruction) -> tuple[Shape, ...]:
-    """Return all results except the scratch memory of NVIDIA's and AMD's calls, a last one-dimensional array of
-    bytes."""
-    leaves = custom_call.shape.leaves()
-    has_scratch = custom_call.string("custom_call_target").startswith(("__cu", "xla.gpu.ext.cub"))
-    if len(leaves) > 1 and has_scratch and leaves[-1].dtype in ("s8", "u8") and leaves[-1].rank == 1:
-        return leaves[:-1]
-    return leaves
-
-
 def _share(part: Shape, whole: Shape, need: float) -> float:
     return min(1.0, need * part.elements / whole.elements) if whole.elements else 0.0
 
 
-def _demand(user: Instruction, number: int, need: float, in_place: bool) -> float:
+def _demand(user: Instruction, number: int, need: float, is_update: bool) -> float:
     """Return the fraction of operand `number` that `user` reads if the fraction `need` of its own value is needed."""
     opcode = user.opcode
     if opcode in ELEMENTWISE or opcode in ("concatenate", "pad"):
         return need
-    if opcode == "custom-call":
-        if _is_new_buffer(user.operand(number)):
-            return 0.0
-        return 0.5 if user.string("custom_call_target") in SPLITS else 1.0
     operand = user.operand(number)
+    if opcode == "custom-call":
+        made_by = operand.string("custom_call_target") if operand is not None and operand.opcode == opcode else ""
+        if made_by in ("AllocateBuffer", "CreateBuffer"):
+            return 0.0  # a new buffer, which holds nothing yet
+        return 0.5 if user.string("custom_call_target") in SPLITS else 1.0
     if operand is None:
         return need
     whole = operand.shape
@@ -208,20 +206,11 @@ def _demand(user: Instruction, number: int, need: float, in_place: bool) -> floa
         if update is None:
             return need
         if opcode == "scatter":
-            if not in_place:
+            if not is_update:
                 return need
-            return _share(update.shape, whole, need) if _combines(user) else 0.0
-        return 0.0 if in_place else max(0.0, need - _share(update.shape, whole, need))
+            # The old value is read by a combiner such as `add`, and not by one that only returns the new value.
+            combiner = user.called_root
+            overwrites = combiner is not None and combiner.opcode == "parameter"
+            return 0.0 if overwrites else _share(update.shape, whole, need)
+        return 0.0 if is_update else max(0.0, need - _share(update.shape, whole, need))
     return 1.0 if need else 0.0
-
-
-def _combines(scatter: Instruction) -> bool:
-    """Return whether the scatter's combiner reads the old value (`add`) instead of just overwriting it."""
-    root = scatter.called_root
-    return root is None or root.opcode != "parameter"
-
-
-def _is_new_buffer(operand: Instruction | None) -> bool:
-    if operand is None or operand.opcode != "custom-call":
-        return False
-    return operand.string("custom_call_target") in ("AllocateBuffer", "CreateBuffer")
