@@ -15,7 +15,7 @@ import jaxprof
 from folding import written
 from jaxprof.base import limits
 from jaxprof.base.errors import FileRefusedError, UsageError
-from jaxprof.base.files import PRIVATE, open_regular, private_folder, read_whole, taking_place, unpacked, with_home
+from jaxprof.base.files import PRIVATE, open_regular, private_folder, read_whole, taking_place, unpack, with_home
 from jaxprof.cli.output import ExitCode
 from jaxprof.session.log import Library
 from jaxprof.trace.xspace import parse_xspace
@@ -78,12 +78,12 @@ def test_no_command_waits_for_what_is_no_file(kind, call, tmp_path, monkeypatch)
 
 def test_what_can_be_unpacked_comes_before_the_damage():
     packed = gzip.compress(os.urandom(200_000))
-    pieces = unpacked(packed[:100_000], "it")
+    pieces = unpack(packed[:100_000], "it")
     assert 90_000 < len(next(pieces)) < 200_000
     with pytest.raises(EOFError):
         next(pieces)
     with pytest.raises(zlib.error):
-        list(unpacked(b"no gzip", "it"))
+        list(unpack(b"no gzip", "it"))
 
 
 @pytest.mark.process

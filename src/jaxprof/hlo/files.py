@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxprof.base.errors import FileRefusedError, HloError, system_words
-from jaxprof.base.files import open_regular, read_whole, unpacked
+from jaxprof.base.files import open_regular, read_whole, unpack
 from jaxprof.base.grouping import grouped
 from jaxprof.base.text import number
 from jaxprof.hlo.text import proto
@@ -106,7 +106,7 @@ def holds_hlo(path: str | os.PathLike[str]) -> bool:
 
 def _decompress(data: bytes) -> bytes:
     try:
-        return b"".join(unpacked(data, "the gzip archive"))
+        return b"".join(unpack(data, "the gzip archive"))
     except zlib.error as error:
         raise HloError(f"the gzip archive is damaged: {error}") from None
     except EOFError:
@@ -135,7 +135,7 @@ def with_reasons(text: str, dump: str, after: str = "") -> str:
     return f"{text}{'' if text.endswith(chr(10)) else chr(10)}{comments}" if comments else text
 
 
-def stated(module: Module) -> dict[str, str]:
+def stated_reasons(module: Module) -> dict[str, str]:
     """Return XLA's reason for each producer that it did not fuse, by the producer's name; empty if none are kept."""
     text = module.source.text
     after_computations = max(text.rfind("\n}"), 0)

@@ -135,7 +135,12 @@ def _candidates(folder: Path) -> list[tuple[str, str, Path]]:
         form = _form(path.name)
         if form in _NEVER_DUMPED or (not dumped and (form in _SURE or files.holds_hlo(path))):
             candidates.append((_stem(path.name), "hlo", path))
-    return sorted(candidates, key=lambda candidate: (candidate[0], -_rank(candidate[2])))
+
+    def order(candidate: tuple[str, str, Path]) -> tuple[str, int, bool]:
+        module, _, path = candidate
+        return module, -_FORMS.index(_form(path.name)), not path.name.endswith(".gz")
+
+    return sorted(candidates, key=order)
 
 
 def _form(name: str) -> str:
@@ -146,11 +151,6 @@ def _form(name: str) -> str:
 
 def _stem(name: str) -> str:
     return name.removesuffix(".gz").removesuffix(_form(name))
-
-
-def _rank(path: Path) -> int:
-    """Return a sort key for the files of one module, the least preferred first."""
-    return _FORMS.index(_form(path.name)) * 2 + path.name.endswith(".gz")
 
 
 def _parse(path: Path, text: str) -> Sequence[Module]:

@@ -192,7 +192,7 @@ class Tables:
         """
         files, functions = self.files, self._names("FunctionNames")
         rows = self._rows("StackFrames")
-        places = {
+        lines = {
             number: Frame(
                 files.get(location.get("file_name_id", 0), ""),
                 functions.get(location.get("function_name_id", 0), ""),
@@ -202,10 +202,7 @@ class Tables:
         }
         shift = 0 if any(row.get("parent_frame_id") == 0 for row in rows.values()) else 1
         return {
-            number: (
-                places.get(row.get("file_location_id", 0), _NOWHERE),
-                row.get("parent_frame_id", 0) - shift,
-            )
+            number: (lines.get(row.get("file_location_id", 0), _NOWHERE), row.get("parent_frame_id", 0) - shift)
             for number, row in rows.items()
         }
 

@@ -21,7 +21,7 @@ from jaxprof.hlo.text.syntax import STRING, unquote
 class LineOrigin:
     """What a line says about where it came from."""
 
-    place: HloSourceLocation | None = None
+    location: HloSourceLocation | None = None
     op_name: str = ""
     """Path that ends with the operation; in a jaxpr it begins at the jaxpr's own function."""
     library: HloSourceLocation | None = None
@@ -34,7 +34,7 @@ class LineOrigin:
         return LineOrigin(own, op_name, library) or None
 
     def __bool__(self) -> bool:
-        return self.place is not None or bool(self.op_name)
+        return self.location is not None or bool(self.op_name)
 
 
 Origins = dict[int, LineOrigin]
@@ -53,11 +53,11 @@ _MOST_LOCATIONS = 512
 
 
 def without_locations(text: str) -> tuple[str, Origins]:
-    """Return StableHLO without its locations, and the places that they stand for. Text without locations is returned
+    """Return StableHLO without its locations, and the lines that they stand for. Text without locations is returned
     unchanged."""
-    places: Origins = {}
+    origins: Origins = {}
     if "loc(" not in text:
-        return text, places
+        return text, origins
     aliases: dict[str, str] = {}
     kept: list[tuple[str, str]] = []
     for line in text.split("\n"):
@@ -69,8 +69,8 @@ def without_locations(text: str) -> tuple[str, Origins]:
     origin_of = cache(lambda location: _resolve(location, aliases))
     for number, (_, location) in enumerate(kept):
         if location.startswith("#") and (origin := origin_of(location)):
-            places[number] = origin
-    return "\n".join(line for line, _ in kept), places
+            origins[number] = origin
+    return "\n".join(line for line, _ in kept), origins
 
 
 def _resolve(location: str, aliases: dict[str, str]) -> LineOrigin | None:
@@ -98,11 +98,11 @@ _PRIMITIVE = re.compile(r" = ([a-z_]\w*)")
 
 
 def without_comments(text: str) -> tuple[str, Origins]:
-    """Return a jaxpr without the comments on where its equations came from, and the places. Text without them is
+    """Return a jaxpr without the comments on where its equations came from, and these origins. Text without them is
     returned unchanged."""
-    places: Origins = {}
+    origins: Origins = {}
     if " # " not in text:
-        return text, places
+        return text, origins
     kept: list[str] = []
     for line in text.split("\n"):
         names = _NAMES.search(line)
@@ -111,17 +111,14 @@ def without_comments(text: str) -> tuple[str, Origins]:
         shown = head[: comment.start()] if comment is not None else head
         if comment is not None:
             primitive = _PRIMITIVE.search(shown)
-            place = HloSourceLocation(comment["file"], int(comment["line"]))
-            places[len(kept)] = LineOrigin(place, primitive[1] if primitive is not None else "")
-        if names is not None and (kept or shown.strip()):
-            _prefix(places, len(kept) if shown.strip() else len(kept) - 1, names["names"])
+            location = HloSourceLocation(comment["file"], int(comment["line"]))
+            origins[len(kept)] = LineOrigin(location, primitive[1] if primitive is not None else "")
+        if names is not None and names["names"]:
+            # A long line has the names of its path on a line of their own.
+            line_number = len(kept) if shown.strip() else len(kept) - 1
+            if (origin := origins.get(line_number)) is not None:
+                path = f"{names['names']}/{origin.op_name}" if origin.op_name else names["names"]
+                origins[line_number] = LineOrigin(origin.location, path)
         if shown.strip() or names is None:
             kept.append(shown)
-    return "\n".join(kept), places
-
-
-def _prefix(places: Origins, line: int, names: str) -> None:
-    """Add the names to the front of a line's path, if it has one."""
-    spot = places.get(line)
-    if spot is not None and names:
-        places[line] = LineOrigin(spot.place, f"{names}/{spot.op_name}" if spot.op_name else names)
+    return "\n".join(kept), origins

@@ -122,21 +122,18 @@ class ParsedTexts:
             first = self._alive.get(text)
             if first is None:
                 first = self._alive[text] = parse.modules(text)[0]
-            self._keep(text, first)
+            # A module above the budget is kept until another one is requested.
+            kept = self._kept
+            kept[text] = first
+            kept.move_to_end(text)
+            characters = sum(map(len, kept))
+            while len(kept) > 1 and (characters > self._most or len(kept) > KEPT_TEXTS):
+                characters -= len(kept.popitem(last=False)[0])
         return first.siblings
 
     def release(self) -> None:
         """Drop all kept modules, which frees the unreferenced ones."""
         self._kept = OrderedDict()
-
-    def _keep(self, text: str, module: Module) -> None:
-        """Keep a module as the latest. A module above the budget is kept until another one is requested."""
-        kept = self._kept
-        kept[text] = module
-        kept.move_to_end(text)
-        characters = sum(map(len, kept))
-        while len(kept) > 1 and (characters > self._most or len(kept) > KEPT_TEXTS):
-            characters -= len(kept.popitem(last=False)[0])
 
 
 _TEXTS = ParsedTexts()

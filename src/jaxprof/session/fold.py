@@ -16,7 +16,7 @@ from typing import Any
 
 from jaxprof import events as e
 from jaxprof.base.errors import FileRefusedError
-from jaxprof.base.files import unpacked
+from jaxprof.base.files import unpack
 from jaxprof.base.text import REDACTED
 from jaxprof.base.units import counted, seconds
 from jaxprof.events import WarningRaised
@@ -181,7 +181,7 @@ class Texts:
         return digest in self._pieces and len(self._pieces[digest]) == self._counts[digest]
 
     def decode(self, digest: str) -> str:
-        """Return the text. Raises FileRefusedError if a chunk is missing or damaged, or beyond the limit `unpacked`."""
+        """Return the text. Raises FileRefusedError if a chunk is missing or damaged, or beyond the limit `unpack`."""
         if digest not in self:
             raise FileRefusedError(
                 f"the text {digest[:12]} is not whole in this session",
@@ -190,7 +190,7 @@ class Texts:
         pieces = self._pieces[digest]
         try:
             packed = base64.b64decode("".join(pieces[index] for index in range(len(pieces))), validate=True)
-            raw = b"".join(unpacked(packed, f"the text {digest[:12]} of this session", wbits=15))
+            raw = b"".join(unpack(packed, f"the text {digest[:12]} of this session", wbits=15))
         except (KeyError, ValueError, EOFError, zlib.error) as error:
             raise FileRefusedError(f"the text {digest[:12]} is damaged in this session: {error}") from error
         if hashlib.sha256(raw).hexdigest() != digest:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from jaxprof.base.errors import FileRefusedError, UsageError, missing_file, system_words
-from jaxprof.base.files import open_regular, unpacked
+from jaxprof.base.files import open_regular, unpack
 from jaxprof.base.limits import FILE
 from jaxprof.base.values import frozen
 
@@ -176,7 +176,7 @@ def _unpack(raw: bytearray, path: Path) -> tuple[bytearray, str]:
     FileRefusedError."""
     content = bytearray()
     try:
-        for piece in unpacked(raw, str(path)):
+        for piece in unpack(raw, str(path)):
             content += piece
     except zlib.error as error:
         return content, f"{path} is damaged as a gzip file: {error}"

@@ -19,7 +19,7 @@ from operator import attrgetter
 
 from jaxprof.base.values import frozen
 from jaxprof.hlo import not_collecting
-from jaxprof.hlo.files import stated
+from jaxprof.hlo.files import stated_reasons
 from jaxprof.hlo.kernels.cost.linear import is_spread_reduction
 from jaxprof.hlo.kernels.dataflow import MOST_STEPS, Value, origin_through, resolve, same_elements, sources, upstream
 from jaxprof.hlo.kernels.flow import Array, Flow, Passage
@@ -106,7 +106,7 @@ def barriers(module: Module) -> tuple[Barrier, ...]:
     if not module.is_optimised:
         return ()
     with not_collecting():
-        ordered = sorted(_barriers(module.once(Flow), stated(module)), key=attrgetter("bytes"), reverse=True)
+        ordered = sorted(_barriers(module.once(Flow), stated_reasons(module)), key=attrgetter("bytes"), reverse=True)
     return tuple(ordered)
 
 

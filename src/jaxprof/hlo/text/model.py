@@ -24,7 +24,7 @@ from jaxprof.hlo.shape import Shape, parse_shape
 from jaxprof.hlo.source import Frame, Problem, Source, Tables, own_frame
 from jaxprof.hlo.text import record
 from jaxprof.hlo.text.record import UNREADABLE, Metadata, Record
-from jaxprof.hlo.text.syntax import balanced_end, unquote, unsugared
+from jaxprof.hlo.text.syntax import balanced_end, unquote, unsugar
 
 if TYPE_CHECKING:
     from array import array
@@ -86,7 +86,7 @@ class Instruction:
         """Read the opcode and the shape once: the analysis needs both ten times, long after the record is dropped."""
         parts = self.parts
         # Interned, because there are a hundred different opcodes and perhaps a million instructions.
-        self._opcode = intern(unsugared(parts.opcode)[0])
+        self._opcode = intern(unsugar(parts.opcode)[0])
         shapes = self.computation.module._shapes
         written = parts.shape_text
         shape = shapes.get(written)
@@ -100,7 +100,7 @@ class Instruction:
         if self.opcode != "async-start":
             return ""
         root = self.called_root
-        return unsugared(self.parts.opcode)[1] or (root.opcode if root is not None else "")
+        return unsugar(self.parts.opcode)[1] or (root.opcode if root is not None else "")
 
     @property
     def shape(self) -> Shape:
@@ -319,7 +319,7 @@ class Computation:
 
     def _split(self) -> _Cut:
         with not_collecting() if self.span[2] - self.span[1] > _LARGE else nullcontext():
-            names, starts, root = record.cut(self.source.text, *self.span[1:])
+            names, starts, root = record.split_instructions(self.source.text, *self.span[1:])
             instructions = tuple([Instruction(self, name, number) for number, name in enumerate(names)])
         self._cut = _Cut(instructions, starts, instructions[-1 if root is None else root] if instructions else None)
         return self._cut
@@ -380,10 +380,10 @@ def once_per_module(work: Callable[[Module], Derived]) -> Callable[[Module], Der
     """Decorate a function of a module: its result is computed once and kept as long as the module."""
 
     @wraps(work)
-    def kept(module: Module) -> Derived:
+    def once(module: Module) -> Derived:
         return module.once(work)
 
-    return kept
+    return once
 
 
 class Module:

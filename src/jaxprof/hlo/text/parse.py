@@ -24,7 +24,7 @@ from jaxprof.base.limits import INSTRUCTIONS
 from jaxprof.hlo.source import Problem, Source, Tables
 from jaxprof.hlo.text import record
 from jaxprof.hlo.text.model import Computation, Module
-from jaxprof.hlo.text.syntax import attributes, balanced_end, skip_blank, unsugared
+from jaxprof.hlo.text.syntax import attributes, balanced_end, skip_blank, unsugar
 
 _NAME = r"(?:%[^\s=%,(){}\"/]++|[A-Za-z_][\w.\-$]*+)"
 _LANDMARK_LINE = (
@@ -367,7 +367,7 @@ def _short_forms(holder: Computation) -> Iterator[record.Record]:
     while (at := text.find(_START, at, end)) >= 0:
         opcode = _OPCODE_BEFORE.search(text, max(at - 64, 0), at)
         at += len(_START)
-        if opcode is not None and unsugared(f"{opcode[0]}-start")[1]:
+        if opcode is not None and unsugar(f"{opcode[0]}-start")[1]:
             instruction = holder.at(at)
             if instruction is not None and instruction.parts.inside[0] == at:
                 yield instruction.parts
@@ -378,7 +378,7 @@ def _wrapped_computation(name: str, start: record.Record) -> tuple[str, tuple[in
 
     Its parameters have the shapes that the start's own shape lists first, its root the one that it lists second.
     """
-    _, wrapped = unsugared(start.opcode)
+    _, wrapped = unsugar(start.opcode)
     members = start.shape.tuple_shapes
     operands = members[0].tuple_shapes if members else ()
     result = members[1] if len(members) > 1 else start.shape

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from math import prod
 
 from jaxprof.base.errors import HloError
@@ -36,7 +37,7 @@ def commas(numbers: Iterable[object]) -> str:
     return ",".join(map(str, numbers))
 
 
-def braced(numbers: Iterable[object]) -> str:
+def in_braces(numbers: Iterable[object]) -> str:
     return "{" + commas(numbers) + "}"
 
 
@@ -47,16 +48,16 @@ def _iota(dimensions: Iterable[int], permutation: list[int]) -> str:
     return f"<=[{commas(dimensions)}]" + (f"T({commas(permutation)})" if transposed else "")
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Return `text` quoted as in HLO text, with C escapes for everything that is not printable ASCII."""
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text and "'" not in text:
         return f'"{text}"'
-    return '"' + "".join(map(_escape, text.encode("utf-8", "replace"))) + '"'
-
-
-def _escape(octet: int) -> str:
-    letter = {9: "\\t", 10: "\\n", 13: "\\r", 34: '\\"', 39: "\\'", 92: "\\\\"}.get(octet)
-    return letter or (chr(octet) if 32 <= octet < 127 else f"\\{octet:03o}")
+    letters = {9: "\\t", 10: "\\n", 13: "\\r", 34: '\\"', 39: "\\'", 92: "\\\\"}
+    escapes = (
+        letters.get(octet) or (chr(octet) if 32 <= octet < 127 else f"\\{octet:03o}")
+        for octet in text.encode("utf-8", "replace")
+    )
+    return f'"{"".join(escapes)}"'
 
 
 def shape_text(proto: Message, *, layouts: bool = True, depth: int = 0) -> str:
@@ -157,7 +158,7 @@ _SHARDING_TYPES = {0: "replicated", 3: "devices", 4: "manual", 5: "unknown", 6: 
 def sharding_text(proto: Message, depth: int = 0) -> str:
     """Return the text of an `OpSharding`: `{replicated}`, `{devices=[2,4]<=[8]}`, or a braced list for a tuple."""
     if 14 in proto:
-        return _named_sharding(proto.message(14))
+        return _mesh_sharding(proto.message(14))
     kind = proto.number(1)
     if kind == 2 and depth < _DEEPEST:
         return "{" + ", ".join(sharding_text(member, depth + 1) for member in proto.messages(5)) + "}"
@@ -195,10 +196,10 @@ def axes_text(mesh_proto: Message, references: Iterable[Message]) -> str:
         name = names[number] if 0 <= number < len(names) else str(number)
         part = reference.message(2)
         written.append(f"'{name}':({part.number(1)}){part.number(2)}" if 2 in reference else f"'{name}'")
-    return braced(written)
+    return in_braces(written)
 
 
-def _named_sharding(proto: Message) -> str:
+def _mesh_sharding(proto: Message) -> str:
     on = proto.message(2)
     if not on.messages(1) and len(on.numbers(2)) == 1:
         return f"{{single_device[device_id={on.numbers(2)[0]}]}}"
@@ -261,7 +262,7 @@ def attributes(instruction: Message) -> Iterator[str]:
     if 40 in instruction:
         yield f"sharding={sharding_text(instruction.message(40))}"
     if (thread := instruction.text(79)) and thread != "main":
-        yield f"async_execution_thread={quoted(thread)}"
+        yield f"async_execution_thread={quote(thread)}"
     if pairs := [(entry.text(1), entry.text(2)) for entry in instruction.message(68).messages(1)]:
         yield f"frontend_attributes={{{','.join(f'{key}={frontend(value)}' for key, value in sorted(pairs))}}}"
     proto = instruction.message(82)
@@ -274,7 +275,7 @@ def attributes(instruction: Message) -> Iterator[str]:
 
 def frontend(value: str) -> str:
     """Return the value of a frontend attribute in quotes, unless it has braces of its own."""
-    return value if value.startswith("{") and value.endswith("}") else quoted(value)
+    return value if value.startswith("{") and value.endswith("}") else quote(value)
 
 
 def _simple(instruction: Message, opcode: str) -> Iterator[str]:
@@ -282,7 +283,7 @@ def _simple(instruction: Message, opcode: str) -> Iterator[str]:
     if opcode == "iota":
         yield f"iota_dimension={dimensions[0] if dimensions else 0}"
     elif dimensions or opcode in _NO_DIMENSIONS_TOO:
-        yield f"dimensions={braced(dimensions)}"
+        yield f"dimensions={in_braces(dimensions)}"
     natural: Set[int] = _BY_NATURE.get(opcode, frozenset())
     for number, name in _NUMBERS:
         if number in instruction or number in natural:
@@ -293,7 +294,7 @@ def _simple(instruction: Message, opcode: str) -> Iterator[str]:
     yield from _lists(*_LISTS)(instruction)
     for number, name, in_quotes in _TEXTS:
         if text := instruction.text(number):
-            yield f"{name}={quoted(text) if in_quotes else text}"
+            yield f"{name}={quote(text) if in_quotes else text}"
     if instruction.text(72) == "TOTALORDER":
         yield "type=TOTALORDER"
     if 24 in instruction or opcode.startswith("batch-norm"):
@@ -317,7 +318,7 @@ def _lists(*fields: tuple[int, str]) -> _Writer:
     def write(proto: Message) -> Iterator[str]:
         for number, name in fields:
             if number in proto:
-                yield f"{name}={braced(proto.numbers(number))}"
+                yield f"{name}={in_braces(proto.numbers(number))}"
 
     return write
 
@@ -328,7 +329,7 @@ def _indexed(*fields: tuple[int, str]) -> _Writer:
     def write(proto: Message) -> Iterator[str]:
         for position, (number, name) in enumerate(fields):
             if position < 3 or number in proto:
-                yield f"{name}={braced(proto.numbers(number))}"
+                yield f"{name}={in_braces(proto.numbers(number))}"
         yield f"index_vector_dim={proto.number(4)}"
 
     return write
@@ -379,7 +380,7 @@ def _padding(proto: Message) -> Iterator[str]:
 def _precision(proto: Message) -> Iterator[str]:
     precisions = proto.numbers(1)
     if any(precisions):
-        yield f"operand_precision={braced(_PRECISIONS[precision % 3] for precision in precisions)}"
+        yield f"operand_precision={in_braces(_PRECISIONS[precision % 3] for precision in precisions)}"
     if algorithm := proto.number(2):
         yield f"algorithm={_ALGORITHMS[algorithm] if algorithm < len(_ALGORITHMS) else algorithm}"
 
@@ -431,7 +432,7 @@ def _collective(instruction: Message) -> Iterator[str]:
         yield f"channel_id={channel}"
     # Newer protos have the short form beside the list of groups; older ones have it inside the list.
     iota = instruction.message(92) if 92 in instruction else instruction.message(87).message(2)
-    groups = [braced(group.numbers(1)) for group in instruction.messages(49) or instruction.message(87).messages(1)]
+    groups = [in_braces(group.numbers(1)) for group in instruction.messages(49) or instruction.message(87).messages(1)]
     if iota.numbers(3):
         yield f"replica_groups=[{iota.number(1)},{iota.number(2)}]{_iota(iota.numbers(3), iota.numbers(4))}"
     elif 93 in instruction:
@@ -440,7 +441,7 @@ def _collective(instruction: Message) -> Iterator[str]:
         yield f"replica_groups={mesh_text(on)} {axes_text(on, by_axes.messages(2))}"
     elif groups or 87 in instruction:
         yield f"replica_groups={{{','.join(groups)}}}"
-    if pairs := [braced((pair.number(1), pair.number(2))) for pair in instruction.messages(52)]:
+    if pairs := [in_braces((pair.number(1), pair.number(2))) for pair in instruction.messages(52)]:
         yield f"source_target_pairs={{{','.join(pairs)}}}"
 
 
@@ -452,7 +453,7 @@ def _custom_call(instruction: Message) -> Iterator[str]:
         yield f"api_version=API_VERSION_{version}"
     if 74 in instruction:
         pairs = (
-            f"{braced(alias.numbers(1))}: ({alias.number(2)}, {braced(alias.numbers(3))})"
+            f"{in_braces(alias.numbers(1))}: ({alias.number(2)}, {in_braces(alias.numbers(3))})"
             for alias in instruction.messages(74)
         )
         yield f"output_to_operand_aliasing={{{', '.join(pairs)}}}"
@@ -482,7 +483,7 @@ def text(data: bytes) -> str:
     """Return the HLO text of the module in `data`, with literals of more than 16 elements elided.
 
     Raises HloError if `data` is neither of the two messages, is damaged, or exceeds the limits `instructions` and, as
-    text, `unpacked`.
+    text, `unpack`.
     """
     proto = module_message(data)
     return "".join(_ModuleWriter(proto).write())
@@ -491,8 +492,11 @@ def text(data: bytes) -> str:
 def module_message(data: bytes) -> Message:
     """Return the `HloModuleProto` in `data`. Raises HloError as `text` does."""
     outer = Message(data)
-    for proto in (_inner(outer), outer):
-        if proto is not None and 3 in proto and 1 in proto:
+    candidates = [outer]
+    with suppress(HloError):  # of an HloModuleProto, field 1 is the name
+        candidates.insert(0, outer.message(1))
+    for proto in candidates:
+        if 3 in proto and 1 in proto:
             _check_count(proto.count(3))
             computations = proto.messages(3)
             if computations and all(2 in computation and 1 in computation for computation in computations[:3]):
@@ -503,13 +507,6 @@ def module_message(data: bytes) -> Message:
 def _check_count(instructions: int) -> None:
     if instructions > INSTRUCTIONS.most:
         raise BeyondLimitError(f"the protobuf has {INSTRUCTIONS.words}", INSTRUCTIONS.hint)
-
-
-def _inner(outer: Message) -> Message | None:
-    try:
-        return outer.message(1) if 1 in outer else None
-    except HloError:
-        return None  # the name of a module, not a message
 
 
 class _ModuleWriter:
@@ -556,12 +553,12 @@ class _ModuleWriter:
                 return _ALIAS_KINDS.get(alias.number(4), "none")
 
             pairs = (
-                f"{braced(pair.numbers(1))}: ({pair.number(2)}, {braced(pair.numbers(3))}, {kind(pair)})"
+                f"{in_braces(pair.numbers(1))}: ({pair.number(2)}, {in_braces(pair.numbers(3))}, {kind(pair)})"
                 for pair in aliases
             )
             yield f"input_output_alias={{ {', '.join(pairs)} }}"
         if donors := proto.message(18).messages(1):
-            pairs = (f"({pair.number(1)}, {braced(pair.numbers(2))})" for pair in donors)
+            pairs = (f"({pair.number(1)}, {in_braces(pair.numbers(2))})" for pair in donors)
             yield f"buffer_donor={{ {', '.join(pairs)} }}"
         if 4 in proto:
             program = proto.message(4)
@@ -584,8 +581,8 @@ class _ModuleWriter:
         # Newer protos name an instruction by its computation's number and its own; older ones by its own.
         names = {number & OWN_ID: name for number, name in names.items()} | names
         if order := self._sequences.get(computation.number(5)):
-            place = {number & OWN_ID: position for position, number in enumerate(order)}
-            instructions.sort(key=lambda instruction: place.get(instruction.number(35) & OWN_ID, len(place)))
+            position = {number & OWN_ID: index for index, number in enumerate(order)}
+            instructions.sort(key=lambda instruction: position.get(instruction.number(35) & OWN_ID, len(position)))
         predicates = {
             instruction.number(35) & OWN_ID for instruction in instructions if instruction.message(3).number(2) == _PRED
         }
@@ -594,7 +591,7 @@ class _ModuleWriter:
             is_root = instruction.number(35) & OWN_ID == root & OWN_ID
             yield f"  {'ROOT ' * is_root}{self._instruction(instruction, names, predicates)}\n"
         thread = computation.text(8)
-        yield f"}}, execution_thread={quoted(thread)}\n\n" if thread and thread != "main" else "}\n\n"
+        yield f"}}, execution_thread={quote(thread)}\n\n" if thread and thread != "main" else "}\n\n"
 
     def _instruction(self, instruction: Message, names: Mapping[int, str], predicates: Set[int]) -> str:
         opcode = instruction.text(2)
@@ -609,7 +606,7 @@ class _ModuleWriter:
         parts = [
             f"%{instruction.text(1)} = {shape_text(instruction.message(3))} {opcode}({inside})",
             *attributes(instruction),
-            *self._called(opcode, instruction.numbers(38), by_predicate=by_predicate),
+            *self._called_names(opcode, instruction.numbers(38), by_predicate=by_predicate),
         ]
         if predecessors := instruction.numbers(37):
             listed = self._name_list([_name(predecessor, names) for predecessor in predecessors])
@@ -618,10 +615,10 @@ class _ModuleWriter:
             parts.append(f"metadata={{{metadata}}}")
         if config := instruction.octets(43) or self._payload(instruction.message(99)):
             written = config.decode("utf-8", "replace")
-            parts.append(f"backend_config={written if _is_bare(written) else quoted(written)}")
+            parts.append(f"backend_config={written if _is_bare(written) else quote(written)}")
         return ", ".join(parts)
 
-    def _called(self, opcode: str, numbers: list[int], *, by_predicate: bool) -> Iterator[str]:
+    def _called_names(self, opcode: str, numbers: list[int], *, by_predicate: bool) -> Iterator[str]:
         named = [self._names.get(number, f"computation.{number}") for number in numbers]
         self._check(sum(map(len, named)))
         called = ["%" + name for name in named]
@@ -652,7 +649,7 @@ class _ModuleWriter:
             (4, "source_line"), (17, "source_end_line"), (18, "source_column"), (19, "source_end_column"),
             (15, "stack_frame_id"),
         )  # fmt: skip
-        parts = [f"{name}={quoted(value)}" for number, name in texts if (value := proto.text(number))]
+        parts = [f"{name}={quote(value)}" for number, name in texts if (value := proto.text(number))]
         parts += [f"{name}={content}" for number, name in numbers if (content := proto.number(number))]
         return " ".join(parts)
 
@@ -672,7 +669,7 @@ def _tables(index: Message) -> Iterator[str]:
     if not index.messages(4):
         return
     for title, names in (("FileNames", index.texts(1)), ("FunctionNames", index.texts(2))):
-        yield title + "".join(f"\n{number} {quoted(name)}" for number, name in enumerate(names, start=1)) + "\n\n"
+        yield title + "".join(f"\n{number} {quote(name)}" for number, name in enumerate(names, start=1)) + "\n\n"
     yield "FileLocations"
     for number, row in enumerate(index.messages(3), start=1):
         yield (

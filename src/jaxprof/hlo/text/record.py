@@ -204,7 +204,7 @@ def read(text: str, start: int, limit: int) -> Record | None:
     return Record(text, (shape_start, shape_end), opcode, (opened, closed - 1), limit)
 
 
-def _closed_end(text: str, start: int, limit: int) -> int:
+def _end_outside_brackets(text: str, start: int, limit: int) -> int:
     """Return where the instruction that begins at `start` ends; -1 if there is none, or if brackets are open there."""
     instruction = read(text, start, limit)
     found = instruction.attribute_list() if instruction else None
@@ -231,7 +231,7 @@ _LINE_START = re.compile(r"\n[ \t]*+(ROOT[ \t]++(?!=))?%?([^\s=%,(){}\"/]++)[ \t
 _INSTRUCTION_START = re.compile(r"(ROOT\s++(?!=))?%?([^\s=%,(){}\"/]++)\s*+=\s*+(?=[(\w])")
 
 
-def cut(text: str, start: int, end: int) -> tuple[list[str], array[int], int | None]:
+def split_instructions(text: str, start: int, end: int) -> tuple[list[str], array[int], int | None]:
     """Split `text[start:end]`, the inside of a computation's braces, into instructions: their names, where each begins
     and the last one ends, and the number of the one marked ROOT (the last, if there are several). What is no
     instruction becomes one without a name."""
@@ -256,9 +256,9 @@ def cut(text: str, start: int, end: int) -> tuple[list[str], array[int], int | N
             starts.append(begin)
             at = following.start() if following else end
             if text[at - 1] == "{" or text.find("\n", begin + 1, at) >= 0 or text.count('"', begin, at) % 2:
-                whole = _closed_end(text, begin, at)
+                whole = _end_outside_brackets(text, begin, at)
                 if whole < 0 and at < end and ahead > 0:
-                    whole = _closed_end(text, begin, end)
+                    whole = _end_outside_brackets(text, begin, end)
                     ahead -= (whole if whole >= 0 else end) - begin
                 at = whole if whole >= 0 else at
         line = following

@@ -213,7 +213,7 @@ _OWN_OPCODE = frozenset(
 
 
 @lru_cache(maxsize=1024)
-def unsugared(opcode: str) -> tuple[str, str]:
+def unsugar(opcode: str) -> tuple[str, str]:
     """Return the opcode that a written opcode stands for, and what it wraps: `('async-start', 'fusion')`, `('dot',
     '')`."""
     wrapped, _, stage = opcode.rpartition("-")

@@ -342,9 +342,9 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
             if origin is None:
                 return [Content.styled("This line has no source location.", "$quiet")]
             lines: list[Content] = []
-            if origin.place is not None:
+            if origin.location is not None:
                 lines += source_facts(
-                    origin.place, width, opened.program.sources, around=around, library=origin.library
+                    origin.location, width, opened.program.sources, around=around, library=origin.library
                 )
             if origin.op_name:
                 names = Content.styled(safe(origin.op_name), "$text-muted")
