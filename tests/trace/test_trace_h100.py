@@ -24,7 +24,7 @@ from jaxprof.trace.imported import import_profile
 from jaxprof.trace.launch import transfers_of
 from jaxprof.trace.sources import read_file
 from jaxprof.trace.steps import steps_of
-from jaxprof.trace.summary import TIMELINE, op_times, unattributed_seconds
+from jaxprof.trace.summary import TIMELINE, op_times, seconds_without_op
 from jaxprof.trace.trust import kernels as checks_of_kernels
 from report.sessions import HEADER
 from tables import rows
@@ -105,7 +105,7 @@ def test_copies_by_direction(name, traces):
     }
     took = {row.direction: row.total_seconds for row in transfers_of(traces[name])}
     across = took["host to device"] + took["device to host"]
-    assert unattributed_seconds(traces[name]) == pytest.approx({"gpu:0": across})
+    assert seconds_without_op(traces[name]) == pytest.approx({"gpu:0": across})
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -14,7 +14,7 @@ from jaxprof.trace.intervals import distinct, self_times, union_by_group
 from jaxprof.trace.launch import copy_details, launch_details, transfers_of
 from jaxprof.trace.passes import STAGES, compile_tree, stage_of
 from jaxprof.trace.steps import steps_of
-from jaxprof.trace.summary import op_times, unattributed_seconds
+from jaxprof.trace.summary import op_times, seconds_without_op
 from tables import rows
 
 US = 1e-6
@@ -52,7 +52,7 @@ class TestGpu:
         assert row.total_seconds == pytest.approx(55 * US)
         library = table(read(*gpu_planes()))["dot.1"]  # found by the correlation of its launch
         assert (library.total_seconds, library.kernels) == (pytest.approx(15 * US), ("ampere_sgemm",))
-        assert unattributed_seconds(read(*gpu_planes())) == pytest.approx({"gpu:0": 15 * US})
+        assert seconds_without_op(read(*gpu_planes())) == pytest.approx({"gpu:0": 15 * US})
 
     def test_a_copy_has_direction_and_bytes(self):
         (copy,) = transfers_of(read(*gpu_planes()))

@@ -103,7 +103,7 @@ def _other_kernels(timeline: Timeline, device: str, known: Mapping[tuple[str, st
     """Return when one device ran kernels other than collectives."""
     import numpy as np
 
-    from jaxprof.trace.intervals import Coverage, joined
+    from jaxprof.trace.intervals import Coverage, join
 
     starts: list[Ints] = []
     ends: list[Ints] = []
@@ -117,7 +117,7 @@ def _other_kernels(timeline: Timeline, device: str, known: Mapping[tuple[str, st
         chosen = np.asarray(is_kernel)[np.asarray(lane.label_of)] & ~holds  # a loop is no kernel of its own
         starts.append(begun[chosen])
         ends.append(over[chosen])
-    return Coverage.of(joined(starts), joined(ends))
+    return Coverage.of(join(starts), join(ends))
 
 
 def _ops(timeline: Timeline, lane: TimelineLane) -> list[TimelineOp | None]:

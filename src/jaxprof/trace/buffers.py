@@ -9,7 +9,7 @@ own proto is needed for their names.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from jaxprof.base.errors import HloError, JaxprofError
 from jaxprof.base.grouping import grouped, totals
@@ -96,15 +96,28 @@ def _report(assigned: Iterable[Allocation], rows: list[HeldBuffer]) -> BuffersRe
 def _rows(assigned: Iterable[Allocation], module: Module) -> list[HeldBuffer]:
     rows: list[HeldBuffer] = []
     for allocation in assigned:
-        # Values in one place are one buffer: the same array under several names, or successors.
+        # Values at one offset are one buffer: the same array under several names, or successors.
         for values in grouped(((value.offset, value.bytes), value) for value in allocation.values).values():
             value = min(values, key=lambda candidate: _rank(candidate, allocation.kind, module))
+            instruction = _instruction(value, module)
+            op_name, file, line = instruction.origin if instruction is not None else ("", "", None)
             # Including those at the very same offset.
             overlapping = sum(
                 neighbour.offset < value.offset + value.bytes and value.offset < neighbour.offset + neighbour.bytes
                 for neighbour in allocation.values
             )
-            rows.append(_buffer(value, allocation.kind, max(overlapping, len(values)) - 1, module))
+            rows.append(
+                HeldBuffer(
+                    bytes=value.bytes,
+                    kind=allocation.kind,
+                    instruction=value.instruction,
+                    shape=str(instruction.shape.member(value.index)) if instruction is not None else "",
+                    op_name=op_name,
+                    file=file,
+                    line=line,
+                    shared_with=max(overlapping, len(values)) - 1,
+                )
+            )
     return sorted(rows, key=lambda row: -row.bytes)
 
 
@@ -121,23 +134,6 @@ def _rank(value: Assigned, kind: str, module: Module) -> tuple[bool, bool, int]:
 def _instruction(value: Assigned, module: Module) -> Instruction | None:
     computation = module.get(value.computation)
     return computation.get(value.instruction) if computation is not None else None
-
-
-def _buffer(value: Assigned, kind: str, shared_with: int, module: Module) -> HeldBuffer:
-    instruction = _instruction(value, module)
-    if instruction is None:
-        return HeldBuffer(bytes=value.bytes, kind=kind, instruction=value.instruction, shared_with=shared_with)
-    op_name, file, line = instruction.origin
-    return HeldBuffer(
-        bytes=value.bytes,
-        kind=kind,
-        instruction=value.instruction,
-        shape=str(instruction.shape.member(value.index)),
-        op_name=op_name,
-        file=file,
-        line=line,
-        shared_with=shared_with,
-    )
 
 
 @frozen
@@ -174,25 +170,22 @@ def allocations(assignment: bytes, module: bytes) -> tuple[Allocation, ...]:
     names = _names(module)
     values: dict[int, tuple[str, str, tuple[int, ...]]] = {}
     for buffer in proto.messages(1):
-        place = buffer.message(3)
-        computation, instruction = names.get(place.number(4), ("", place.text(2)))
-        values[buffer.number(1)] = (computation, instruction, tuple(place.numbers(3)))
+        maker = buffer.message(3)
+        computation, instruction = names.get(maker.number(4), ("", maker.text(2)))
+        values[buffer.number(1)] = (computation, instruction, tuple(maker.numbers(3)))
     if values and not any(instruction for _, instruction, _ in values.values()):
         raise HloError("the buffer assignment belongs to another module")
-    return tuple(
-        _allocation(block, values)
-        for block in proto.messages(3)
-        if not block.number(3) and block.number(8) != HOST_MEMORY
-    )
-
-
-def _allocation(proto: Message, values: Mapping[int, tuple[str, str, tuple[int, ...]]]) -> Allocation:
-    assigned = []
-    for entry in proto.messages(9):
-        computation, instruction, index = values.get(entry.number(1), ("", "", ()))
-        assigned.append(Assigned(computation, instruction, index, entry.number(2), entry.number(3)))
-    kind = next((kind for number, kind in _KIND_FIELDS if proto.number(number)), "temporary")
-    return Allocation(kind, proto.number(2), tuple(assigned))
+    found: list[Allocation] = []
+    for block in proto.messages(3):
+        if block.number(3) or block.number(8) == HOST_MEMORY:
+            continue
+        assigned = (
+            Assigned(*values.get(entry.number(1), ("", "", ())), entry.number(2), entry.number(3))
+            for entry in block.messages(9)
+        )
+        kind = next((kind for number, kind in _KIND_FIELDS if block.number(number)), "temporary")
+        found.append(Allocation(kind, block.number(2), tuple(assigned)))
+    return tuple(found)
 
 
 def _names(data: bytes) -> dict[int, tuple[str, str]]:

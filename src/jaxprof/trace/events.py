@@ -184,7 +184,11 @@ class Events:
         """Return the statistics of these names, one column each over all of these events."""
         _, _, _, position, end = self._columns
         wanted, count = self.plane.stat_ids(*names), len(self._starts)
-        columns = {name: _no_values(self.plane, count) for name in names}
+        columns: dict[str, StatColumn] = {}
+        for name in names:
+            present, is_reference = np.zeros((2, count), np.bool_)
+            number, text_end = np.zeros((2, count), np.int64)
+            columns[name] = StatColumn(self.plane, present, number, text_end, is_reference)
         rows = np.flatnonzero((position < end) & (self._data[position] == STAT_TAG) & bool(wanted))
         for begin in range(0, len(rows), _BLOCK):
             block = rows[begin : begin + _BLOCK]
@@ -230,12 +234,6 @@ class Events:
             if len(textual):
                 column.number[row[textual]] = content[textual]
                 column.text_end[row[textual]] = _behind(content[textual], values[textual], end[textual])
-
-
-def _no_values(plane: Plane, count: int) -> StatColumn:
-    present, is_reference = np.zeros((2, count), np.bool_)
-    number, text_end = np.zeros((2, count), np.int64)
-    return StatColumn(plane, present, number, text_end, is_reference)
 
 
 def _behind(at: Positions, lengths: NDArray[np.uint64], limit: Positions) -> Positions:

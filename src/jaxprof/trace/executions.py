@@ -22,7 +22,7 @@ import numpy as np
 
 from jaxprof.base.grouping import grouped
 from jaxprof.base.values import frozen
-from jaxprof.trace.intervals import Coverage, Spans, distinct, extents_by_group, joined, outermost, places_of
+from jaxprof.trace.intervals import Coverage, Spans, distinct, extents_by_group, join, outermost, positions_in
 from jaxprof.trace.launch import launches_on
 from jaxprof.trace.model import ABSENT, NO_OP, Flags, Ints, Lane, Program, Trace, program_of
 
@@ -59,21 +59,24 @@ def _of_ops(trace: Trace, lanes: list[Lane]) -> list[Executions]:
     if not lanes:
         return []
     programs, of_op = trace.programs_of_ops()
-    program = of_op[joined(lane.op_of for lane in lanes)]
-    start, end = joined(lane.starts for lane in lanes), joined(lane.ends for lane in lanes)
-    runs = joined(lane.executions for lane in lanes)
+    program = of_op[join(lane.op_of for lane in lanes)]
+    start, end = join(lane.starts for lane in lanes), join(lane.ends for lane in lanes)
+    runs = join(lane.executions for lane in lanes)
+    calls = np.full(len(program), _NOWHERE, np.int64)
     if runs.any():
         calls = runs
     elif any(lane.kind == "stream" for lane in lanes):
-        calls = _calls_of_kernels(trace, lanes)
-    else:
-        calls = np.full(len(program), _NOWHERE, np.int64)
+        # The launch of a kernel on the host has its correlation id, and lies within a call.
+        ids, moments, threads = launches_on(trace)
+        at, known = positions_in(join(lane.correlations for lane in lanes), ids)
+        if known.any():
+            calls[known] = _calls_around(trace, moments, threads)[at[known]]
     executions = []
     for number, name in enumerate(programs):
         rows = np.flatnonzero(program == number)
         if not len(rows):
             continue
-        own_calls = calls[rows] if runs.any() else _filled(calls[rows], start[rows])
+        own_calls = calls[rows] if runs.any() else _fill_unknown(calls[rows], start[rows])
         if own_calls is not None:
             different, which = distinct(own_calls)
             first, last = extents_by_group(which, start[rows], end[rows], len(different))
@@ -83,17 +86,6 @@ def _of_ops(trace: Trace, lanes: list[Lane]) -> list[Executions]:
 
 
 # -- by the call on the host -------------------------------------------------------------------------------------------
-
-
-def _calls_of_kernels(trace: Trace, lanes: list[Lane]) -> Ints:
-    """Return for each kernel of these lanes the number of the host call that launched it, `_NOWHERE` if unknown."""
-    ids, moments, threads = launches_on(trace)
-    at, known = places_of(joined(lane.correlations for lane in lanes), ids)
-    calls = np.full(len(known), _NOWHERE, np.int64)
-    if not known.any():
-        return calls
-    calls[known] = _calls_around(trace, moments, threads)[at[known]]
-    return calls
 
 
 def _calls_around(trace: Trace, moments: Ints, threads: Ints) -> Ints:
@@ -118,7 +110,7 @@ def _calls_around(trace: Trace, moments: Ints, threads: Ints) -> Ints:
     return call_of
 
 
-def _filled(calls: Ints, starts: Ints) -> Ints | None:
+def _fill_unknown(calls: Ints, starts: Ints) -> Ints | None:
     """Return the calls of a program's kernels, unknown ones taken from the kernel before; None if a tenth or more are
     unknown."""
     unknown = calls == _NOWHERE
@@ -218,18 +210,18 @@ def steps_of_annotations(
         work = _by_order(trace, device, annotations, executions)
     if work.is_known and (work.owner >= 0).any():
         return _windows_of_work(annotations, work)
-    return _waited_for(annotations, executions)
+    return _windows_if_waited(annotations, executions)
 
 
 def _by_correlation(trace: Trace, device: str, annotations: Annotations) -> _Work:
     """Assign the device's kernels and copies by their launches on the host."""
     lanes = [lane for lane in trace.streams if lane.device == device]
-    starts, ends = joined(lane.starts for lane in lanes), joined(lane.ends for lane in lanes)
+    starts, ends = join(lane.starts for lane in lanes), join(lane.ends for lane in lanes)
     launched, moments, threads = launches_on(trace)
-    at, known = places_of(joined(lane.correlations for lane in lanes), launched)
+    at, known = positions_in(join(lane.correlations for lane in lanes), launched)
     owner = np.full(len(starts), _UNKNOWN, np.int64)
     owner[known] = annotations.around(moments, threads)[at[known]]
-    of_ops = joined(lane.op_of for lane in lanes) != NO_OP
+    of_ops = join(lane.op_of for lane in lanes) != NO_OP
     if of_ops.any():  # a copy of the next batch may run long before its step
         starts, ends, owner = starts[of_ops], ends[of_ops], owner[of_ops]
     return _Work(starts, ends, owner)
@@ -245,7 +237,7 @@ def _by_order(trace: Trace, device: str, annotations: Annotations, executions: S
     ends: list[Ints] = []
     owners: list[Ints] = []
     for name, same in by_name.items():
-        begin, end = joined(each.starts for each in same), joined(each.ends for each in same)
+        begin, end = join(each.starts for each in same), join(each.ends for each in same)
         order = np.argsort(begin, kind="stable")
         begin, end = begin[order], end[order]
         moments, threads = calls.get(name, (nothing, nothing))
@@ -254,7 +246,7 @@ def _by_order(trace: Trace, device: str, annotations: Annotations, executions: S
         starts.append(begin)
         ends.append(end)
         owners.append(annotations.around(moments, threads) if matched else np.full(len(begin), _UNKNOWN, np.int64))
-    return _Work(joined(starts), joined(ends), joined(owners))
+    return _Work(join(starts), join(ends), join(owners))
 
 
 def _calls(trace: Trace) -> dict[str, tuple[Ints, Ints]]:
@@ -309,9 +301,9 @@ def _windows_of_work(annotations: Annotations, work: _Work) -> Windows:
     return Windows(begins, np.where(alone, ends, until), names, open_end=True)
 
 
-def _waited_for(annotations: Annotations, executions: Sequence[Executions]) -> Windows | None:
+def _windows_if_waited(annotations: Annotations, executions: Sequence[Executions]) -> Windows | None:
     """Return the annotations' own times if the program evidently waits within them; else None."""
-    starts, ends = joined(each.starts for each in executions), joined(each.ends for each in executions)
+    starts, ends = join(each.starts for each in executions), join(each.ends for each in executions)
     anyone = np.zeros(len(starts), np.int64)
     owner = annotations.around(starts, anyone)
     inside: Flags = owner >= 0

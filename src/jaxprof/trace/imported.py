@@ -89,7 +89,9 @@ def import_profile(
     ops, devices = len(trace.ops), len({lane.device for lane in trace.op_lanes()})
     progress.stage(f"{ops} ops on {counted(devices, 'device')}: adding up times", 0.5, 0.6)
     table = op_times(trace)
-    programs = _programs(table)
+    by_program = grouped(((row.module, None if row.program is None else int(row.program)), row) for row in table)
+    programs = [_Program(name, rows) for name, rows in by_program.items()]
+    programs.sort(key=lambda program: -program.seconds)
     own, rest = programs[:PROGRAMS_KEPT], programs[PROGRAMS_KEPT:]
     # Planned again, now that the devices of the whole profile are known.
     emit(_plan(run, chosen.run.name, sorted({row.device for row in table})))
@@ -147,11 +149,6 @@ class _Progress:
         self._reported_at = time.monotonic()
         read = f": {bytes_(round(share * self._size))} of {bytes_(self._size)}" if self._size else ""
         self._emit(ProgressMade(fraction=self._begin + (self._end - self._begin) * share, note=f"{self._note}{read}"))
-
-
-def _programs(table: list[KernelTimes]) -> list[_Program]:
-    groups = grouped(((row.module, None if row.program is None else int(row.program)), row) for row in table)
-    return sorted((_Program(name, rows) for name, rows in groups.items()), key=lambda program: -program.seconds)
 
 
 def _plan(run: str, name: str, devices: list[str], program: int | None = None) -> RunPlanned:

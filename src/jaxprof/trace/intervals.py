@@ -24,12 +24,12 @@ class Spans:
     ends: Ints
 
 
-def joined(columns: Iterable[Ints]) -> Ints:
+def join(columns: Iterable[Ints]) -> Ints:
     """Return these columns one after the other; empty without any."""
     return np.concatenate([np.zeros(0, np.int64), *columns])
 
 
-def places_of(wanted: Ints, ascending: Ints) -> tuple[Ints, Flags]:
+def positions_in(wanted: Ints, ascending: Ints) -> tuple[Ints, Flags]:
     """Return the index of each wanted value in an ascending column, and whether the column has it. The index of an
     absent value means nothing."""
     if not len(ascending):
@@ -130,11 +130,11 @@ def union_by_group(groups: Ints, starts: Ints, durations: Ints, count: int) -> I
     order = by_group(groups, starts, count)
     group, begin = groups[order], starts[order]
     end = begin + durations[order]
-    np.add.at(total, group, np.maximum(0, end - reached_before(group, begin, end)))
+    np.add.at(total, group, np.maximum(0, end - latest_end_before(group, begin, end)))
     return total
 
 
-def reached_before(groups: Ints, begin: Ints, end: Ints) -> Ints:
+def latest_end_before(groups: Ints, begin: Ints, end: Ints) -> Ints:
     """Return for each interval until when earlier ones of its group last; its own start if none lasts longer.
 
     Groups have ascending numbers, and starts ascend within a group.
@@ -205,7 +205,7 @@ class Coverage(Spans):
     def over(parts: Iterable[Spans | Lane]) -> Coverage:
         """Return the union of the intervals of all parts."""
         each = list(parts)
-        return Coverage.of(joined(part.starts for part in each), joined(part.ends for part in each))
+        return Coverage.of(join(part.starts for part in each), join(part.ends for part in each))
 
     def __or__(self, other: Coverage) -> Coverage:
         return Coverage.of(np.concatenate([self.starts, other.starts]), np.concatenate([self.ends, other.ends]))
@@ -213,8 +213,8 @@ class Coverage(Spans):
     def __and__(self, other: Coverage) -> Coverage:
         """Return what both cover; a common part begins and ends where one of them does within the other."""
         pairs = ((self, other), (other, self))
-        starts = joined(one.starts[by.holding(one.starts, one.starts + 1)] for one, by in pairs)
-        ends = joined(one.ends[by.holding(one.ends - 1, one.ends)] for one, by in pairs)
+        starts = join(one.starts[by.holding(one.starts, one.starts + 1)] for one, by in pairs)
+        ends = join(one.ends[by.holding(one.ends - 1, one.ends)] for one, by in pairs)
         return Coverage(np.unique(starts), np.unique(ends))
 
     def __sub__(self, other: Coverage) -> Coverage:

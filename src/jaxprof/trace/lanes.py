@@ -93,18 +93,12 @@ class PlaneLine:
         self.damage = ""
         """Damage that was found; the events before it are kept. Empty if there is none."""
         self._bounds = (begin, end)
-        self._begin = self._head(begin, end)
+        while begin < end and self._data[begin] != _EVENT_TAG:
+            begin = self._field(begin, end)
+        self._begin = begin
         """Offset of the first event; that of the line's end if it has none."""
-        if self.name and self.timestamp_ns:
-            return
-        _ = self._starts  # the line's name may come after its events
-
-    def _head(self, begin: int, end: int) -> int:
-        """Read the fields before the first event, and return where the events begin."""
-        data, at = self._data, begin
-        while at < end and data[at] != _EVENT_TAG:
-            at = self._field(at, end)
-        return at
+        if not (self.name and self.timestamp_ns):
+            _ = self._starts  # the line's name may come after its events
 
     def _field(self, at: int, end: int) -> int:
         """Read one of the line's own fields, and return its end. Raises TruncatedError."""
@@ -173,10 +167,10 @@ class PlaneLine:
         is_wanted[list(wanted)] = True
         pieces = range(begin, end, _PIECE) if wanted else ()
         per_piece = [self._stats_in(piece, min(piece + _PIECE, end), is_wanted) for piece in pieces]
-        places = np.concatenate([np.zeros(0, np.int64), *per_piece])
-        if not len(places):
-            return places
-        rows = np.searchsorted(self._starts, places, side="right") - 1
+        offsets = np.concatenate([np.zeros(0, np.int64), *per_piece])
+        if not len(offsets):
+            return offsets
+        rows = np.searchsorted(self._starts, offsets, side="right") - 1
         return rows[(rows >= 0) & (np.diff(rows, prepend=-1) > 0)]
 
     def _stats_in(self, begin: int, end: int, is_wanted: Flags) -> Positions:
@@ -213,7 +207,7 @@ Walks = Mapping[int, tuple[Positions, int]]
 def follow(blob: Blob, at: int, end: int, walks: Walks) -> tuple[list[Positions], int]:
     """Return the starts of the events that follow each other from `at` on, in pieces, and where something else begins.
 
-    An event begins at that place (its tag is there) only if the event reaches past the end. A walk counts only if the
+    An event begins at that offset (its tag is there) only if the event reaches past the end. A walk counts only if the
     previous event ends exactly where it begins, and what no walk covers is followed event by event.
     """
     pieces: list[Positions] = []
@@ -266,10 +260,10 @@ def walks_in(data: Bytes, begin: int, end: int) -> Walks:
         ends[lanes] = at[lanes]
         lanes = lanes[ahead & (at[lanes] < stops[lanes])]
     lane_of = np.concatenate([lane for lane, _ in walked])
-    places = np.concatenate([place for _, place in walked])
-    places = places[np.argsort(lane_of, kind="stable")]
+    offsets = np.concatenate([here for _, here in walked])
+    offsets = offsets[np.argsort(lane_of, kind="stable")]
     borders = np.cumsum(np.bincount(lane_of, minlength=len(starts)))[:-1]
-    return dict(zip(starts.tolist(), zip(np.split(places, borders), ends.tolist(), strict=True), strict=True))
+    return dict(zip(starts.tolist(), zip(np.split(offsets, borders), ends.tolist(), strict=True), strict=True))
 
 
 def _next(data: Bytes, at: Positions, end: int) -> tuple[Positions, Flags]:
@@ -414,7 +408,7 @@ def _device_lanes(plane: Plane, lines: list[PlaneLine], device: re.Match[str], t
     for lane in without_clock if clocks else ():
         follow_clock(lane, clocks[0])
     for lane in read_lanes:
-        trace.ready += trace.checked(lane)
+        trace.ready += trace.check(lane)
 
 
 def _read_each(lines: list[PlaneLine], read: Callable[[PlaneLine], object], trace: Trace, plane: Plane) -> None:
@@ -460,9 +454,12 @@ def _whole_thread(trace: Trace, line: PlaneLine, marked: Lane, rows: Ints, own: 
     kept[rows[own]] = False
     if len(rows):
         lane.op_of[rows] = marked.op_of
-        lane.correlation = _spread(marked.correlation, rows, len(lane))
-        lane.step = _spread(marked.step, rows, len(lane))
-    return trace.checked(lane if kept.all() else lane.select(kept))
+        for column in ("correlation", "step"):
+            if (values := getattr(marked, column)) is not None:
+                spread = np.full(len(lane), ABSENT, np.int64)
+                spread[rows] = values
+                setattr(lane, column, spread)
+    return trace.check(lane if kept.all() else lane.select(kept))
 
 
 def _read_allocated_bytes(trace: Trace, line: PlaneLine) -> None:
@@ -480,15 +477,6 @@ def _read_allocated_bytes(trace: Trace, line: PlaneLine) -> None:
         own = rows[which[rows] == number]
         own = own[np.argsort(times[own], kind="stable")]
         trace.counters.append(Counter(_HOST, f"{name} allocated", "bytes", times[own], values[own]))
-
-
-def _spread(column: Ints | None, rows: Ints, count: int) -> Ints | None:
-    """Expand a column of some rows to all rows."""
-    if column is None:
-        return None
-    spread = np.full(count, ABSENT, np.int64)
-    spread[rows] = column
-    return spread
 
 
 def _op_lane(line: PlaneLine, rows: Ints, trace: Trace, ops: OpNumbers, *, on_device: bool) -> tuple[Lane, Flags]:
@@ -518,19 +506,13 @@ def _op_lane(line: PlaneLine, rows: Ints, trace: Trace, ops: OpNumbers, *, on_de
         trace.launches.append(lane.select(launched))
     if own.any():
         trace.platform = "cpu"
-        trace.ready += _cpu_lanes(lane, np.flatnonzero(own), columns["device_ordinal"].integers(0)[own], trace)
+        # A thread serves all CPU devices of a process.
+        rows, numbers = np.flatnonzero(own), columns["device_ordinal"].integers(0)[own]
+        for number in np.unique(numbers).tolist():
+            part = lane.select(rows[numbers == number])
+            part.device, part.kind = f"cpu:{number}", "thread"
+            trace.ready += trace.check(part)
     return lane, own
-
-
-def _cpu_lanes(lane: Lane, rows: Ints, numbers: Ints, trace: Trace) -> list[Lane]:
-    """Return the ops `rows` of one thread as lanes. A thread serves all CPU devices of a process, so there may be
-    several: `numbers` has the device of each op."""
-    lanes = []
-    for number in np.unique(numbers).tolist():
-        part = lane.select(rows[numbers == number])
-        part.device, part.kind = f"cpu:{number}", "thread"
-        lanes += trace.checked(part)
-    return lanes
 
 
 def _lane(line: PlaneLine, events: Events, trace: Trace, device: str, name: str, kind: Kind) -> Lane:

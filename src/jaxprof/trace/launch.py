@@ -28,7 +28,7 @@ from jaxprof.base.units import counted, seconds
 from jaxprof.events import CopyTimes, KernelLaunch
 from jaxprof.hlo.kernels.opcodes import CONTROL, FREE
 from jaxprof.hlo.text.proto import module_message
-from jaxprof.trace.intervals import distinct, joined, places_of
+from jaxprof.trace.intervals import distinct, join, positions_in
 from jaxprof.trace.model import (
     ABSENT,
     NO_OP,
@@ -189,12 +189,12 @@ def launches_of(trace: Trace) -> dict[tuple[str, int], KernelLaunch]:
 def match_kernels(trace: Trace) -> None:
     """Set `op_of` on the device's streams where the op can be found."""
     launches = [lane.select((lane.correlations != ABSENT) & (lane.op_of != NO_OP)) for lane in trace.launches]
-    keys, ops = joined(lane.correlations for lane in launches), joined(lane.op_of for lane in launches)
+    keys, ops = join(lane.correlations for lane in launches), join(lane.op_of for lane in launches)
     order = np.argsort(keys, kind="stable")
     keys, ops = keys[order], ops[order]
     for lane in trace.streams:
         missing = np.flatnonzero(lane.op_of == NO_OP)
-        at, known = places_of(lane.correlations[missing], keys)
+        at, known = positions_in(lane.correlations[missing], keys)
         lane.op_of[missing[known]] = ops[at[known]]
 
 
@@ -257,15 +257,15 @@ def _kernel_name(instruction: str) -> str:
 def launches_on(trace: Trace) -> tuple[Ints, Ints, Ints]:
     """Return id, start and thread of each launch on the host, ordered by correlation id."""
     lanes = trace.launches
-    ids = joined(lane.correlations for lane in lanes)
-    starts = joined(lane.starts for lane in lanes)
-    threads = joined(np.full(len(lane), lane.thread, np.int64) for lane in lanes)
+    ids = join(lane.correlations for lane in lanes)
+    starts = join(lane.starts for lane in lanes)
+    threads = join(np.full(len(lane), lane.thread, np.int64) for lane in lanes)
     rows = np.flatnonzero(ids != ABSENT)
     rows = rows[np.lexsort((starts[rows], ids[rows]))]
     return ids[rows], starts[rows], threads[rows]
 
 
-def lost_launches(trace: Trace) -> tuple[int, int]:
+def count_lost_launches(trace: Trace) -> tuple[int, int]:
     """Return how many kernel launches there were, and how many of them left no kernel; 0 if kernels have no ids.
 
     Newer profilers call a launch after the kernel. Other calls of the driver have ids as well, but leave nothing on the
@@ -278,14 +278,14 @@ def lost_launches(trace: Trace) -> tuple[int, int]:
     def launches(name: str) -> bool:
         return bool(_KERNEL_LAUNCH.match(name)) or not (_OTHER_CALL.match(name) or _COPY_NAME.search(name))
 
-    ids = joined(lane.correlations[lane.matching(launches) | (lane.op_of != NO_OP)] for lane in trace.launches)
+    ids = join(lane.correlations[lane.matching(launches) | (lane.op_of != NO_OP)] for lane in trace.launches)
     ids = ids[ids != ABSENT]
     return len(ids), int(np.count_nonzero(~np.isin(ids, kernels)))
 
 
 def _kernels_with_launch(trace: Trace) -> tuple[Ints, Ints]:
     """Return correlation id and start of each kernel that has an id."""
-    kernels, starts = joined(lane.correlations for lane in trace.streams), joined(lane.starts for lane in trace.streams)
+    kernels, starts = join(lane.correlations for lane in trace.streams), join(lane.starts for lane in trace.streams)
     return kernels[kernels != ABSENT], starts[kernels != ABSENT]
 
 
@@ -294,7 +294,7 @@ def clock_fault(trace: Trace) -> str:
     empty if nothing does."""
     kernels, starts = _kernels_with_launch(trace)
     ids, moments, _ = launches_on(trace)
-    at, known = places_of(kernels, ids)
+    at, known = positions_in(kernels, ids)
     early = moments[at[known]] - starts[known]
     if count := int(np.count_nonzero(early > _CLOCK_PS)):
         of_kernels = counted(len(early), "kernel")

@@ -211,7 +211,7 @@ class Trace:
     notes: dict[str, str] = field(default_factory=dict)
     """Facts about the recording, such as `jaxlib_version`."""
 
-    def checked(self, lane: Lane) -> list[Lane]:
+    def check(self, lane: Lane) -> list[Lane]:
         """Return the lane without intervals at impossible times, which are recorded as a problem; no lane if nothing is
         left."""
         good = (

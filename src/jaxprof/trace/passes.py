@@ -53,7 +53,12 @@ def compile_tree(trace: Trace) -> PassTimes | None:
         held += [(around, top) for top in tops if (around := _shortest_around(top, waiting)) is not None]
     for around, top in held:  # only now, because the search needs the children of one thread
         around.children.append(top)
-    inside = {id(span) for root in roots for span in _descendants(root)}
+    inside: set[int] = set()
+    pending = [child for root in roots for child in root.children]
+    while pending:
+        span = pending.pop()
+        inside.add(id(span))
+        pending += span.children
     kept = [root for root in roots if id(root) not in inside]
     starts = np.array([root.start for root in kept], np.int64)
     ends = np.array([root.end for root in kept], np.int64)
@@ -63,7 +68,7 @@ def compile_tree(trace: Trace) -> PassTimes | None:
         seconds=Coverage.of(starts, ends).total * PS,
         self_seconds=0.0,
         count=len(kept),
-        children=_merged(kept, "compile", 0),
+        children=_merge(kept, "compile", 0),
     )
 
 
@@ -137,15 +142,7 @@ def _shortest_around(top: _Span, threads: Sequence[list[_Span]]) -> _Span | None
     return best
 
 
-def _descendants(root: _Span) -> Iterator[_Span]:
-    pending = [*root.children]
-    while pending:
-        span = pending.pop()
-        yield span
-        pending += span.children
-
-
-def _merged(spans: Sequence[_Span], around: str, depth: int) -> tuple[PassTimes, ...]:
+def _merge(spans: Sequence[_Span], around: str, depth: int) -> tuple[PassTimes, ...]:
     """Return nodes for these siblings: spans of one name form one node, and their children are siblings in turn."""
     groups = grouped((_MODULE_SUFFIX.sub("", span.name), span) for span in spans)
     nodes = []
@@ -159,7 +156,7 @@ def _merged(spans: Sequence[_Span], around: str, depth: int) -> tuple[PassTimes,
                 seconds=sum(span.end - span.start for span in same) * PS,
                 self_seconds=sum(map(_self_time, same)) * PS,
                 count=len(same),
-                children=_merged(children, stage if stage != OTHER else around, depth + 1) if depth < _DEEPEST else (),
+                children=_merge(children, stage if stage != OTHER else around, depth + 1) if depth < _DEEPEST else (),
             )
         )
     return tuple(sorted(nodes, key=lambda node: -node.seconds))

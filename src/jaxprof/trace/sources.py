@@ -10,7 +10,7 @@ import os
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from jaxprof.base.errors import FileRefusedError, UsageError, missing_file, system_words
 from jaxprof.base.files import open_regular, unpack
@@ -129,7 +129,11 @@ def read_file(path: Path, advance: Callable[[float], None] = lambda share: None)
             if size > FILE.most:
                 raise FileRefusedError(f"{path} has {FILE.words}", f"Record fewer steps. {FILE.hint}")
             raw = bytearray(size + PADDING)
-            size = _filled(opened, memoryview(raw)[:size], lambda done: advance(_READ * done))
+            room, read = memoryview(raw)[:size], 0
+            while read < size and (more := opened.readinto(room[read : read + _CHUNK])):  # type: ignore[attr-defined]
+                read += more
+                advance(_READ * read / size)
+            size = read  # a file may have become shorter
     except OSError as error:
         raise FileRefusedError(f"{path} cannot be read: {system_words(error)}") from error
     problem, length = "", size
@@ -160,15 +164,6 @@ def _not_json(path: Path) -> FileRefusedError:
         if beside and "trace.json" in path.name
         else "A profile is the .xplane.pb that JAX writes beside a .trace.json.gz.",
     )
-
-
-def _filled(opened: BinaryIO, room: memoryview, advance: Callable[[float], None]) -> int:
-    """Read until the buffer is full or the file ends, and return the number of bytes."""
-    at = 0
-    while at < len(room) and (read := opened.readinto(room[at : at + _CHUNK])):  # type: ignore[attr-defined]
-        at += read
-        advance(at / len(room))
-    return at
 
 
 def _unpack(raw: bytearray, path: Path) -> tuple[bytearray, str]:

@@ -40,7 +40,7 @@ from jaxprof.trace.executions import (
     executions_on,
     steps_of_annotations,
 )
-from jaxprof.trace.intervals import Coverage, holds_others, joined, places_of
+from jaxprof.trace.intervals import Coverage, holds_others, join, positions_in
 from jaxprof.trace.launch import clock_fault, copies_of, launches_on
 from jaxprof.trace.model import ABSENT, NO_OP, PS, Flags, Ints, Lane, ProgramProto, Trace, program_proto, span_of
 
@@ -96,7 +96,9 @@ def idle_causes(trace: Trace, device: str, starts: Ints, ends: Ints, active: Cov
     idle = windows - active
     if idle.total < _LEAST_SHARE * windows.total:
         return []
-    lanes = _calling(trace)
+    # The threads that call programs; if no call is recorded, all but the runtime's own.
+    lanes = [lane for lane in trace.threads if not _POOL.match(lane.name)]
+    lanes = [lane for lane in lanes if any(map(_LAUNCH.match, lane.names))] or lanes
     if not lanes or clock_fault(trace):
         return []
     seconds: dict[str, int] = {}
@@ -104,8 +106,8 @@ def idle_causes(trace: Trace, device: str, starts: Ints, ends: Ints, active: Cov
     seconds["launch"] = launched.total
     left = idle - launched
     for cause, pattern in _NAMES:
-        named = _named(lanes, pattern)
-        covered = left & (named - _named(lanes, _OWN_TASK) if cause == "launch" else named)
+        named = _time_in(lanes, pattern)
+        covered = left & (named - _time_in(lanes, _OWN_TASK) if cause == "launch" else named)
         seconds[cause] = seconds.get(cause, 0) + covered.total
         left = left - covered
     name = _most_specific(lanes, left) if left.total else ""
@@ -118,26 +120,20 @@ def idle_causes(trace: Trace, device: str, starts: Ints, ends: Ints, active: Cov
     return sorted(causes, key=lambda idle_cause: -idle_cause.seconds)
 
 
-def _calling(trace: Trace) -> list[Lane]:
-    """Return the host's threads that call programs; if no call is recorded, all but the runtime's own."""
-    lanes = [lane for lane in trace.threads if not _POOL.match(lane.name)]
-    return [lane for lane in lanes if any(map(_LAUNCH.match, lane.names))] or lanes
-
-
 def _launch_coverage(trace: Trace, device: str, active: Coverage) -> Coverage:
     """Return the time from the launch of each kernel that ends a pause to the kernel, if both are recorded."""
     ids, moments, _ = launches_on(trace)
     starts: list[Ints] = []
     ends: list[Ints] = []
     for lane in trace.on_device(device) if len(ids) else ():
-        at, known = places_of(lane.correlations, ids)
+        at, known = positions_in(lane.correlations, ids)
         first = known & (lane.op_of != NO_OP) & np.isin(lane.starts, active.starts)
         starts.append(moments[at[first]])
         ends.append(lane.starts[first])
-    return Coverage.of(joined(starts), joined(ends))
+    return Coverage.of(join(starts), join(ends))
 
 
-def _named(lanes: list[Lane], pattern: re.Pattern[str]) -> Coverage:
+def _time_in(lanes: list[Lane], pattern: re.Pattern[str]) -> Coverage:
     return Coverage.over(lane.select(lane.matching(pattern.match)) for lane in lanes)
 
 
@@ -356,18 +352,18 @@ def _activity(trace: Trace, device: str, executing: Coverage, is_collective: Fla
 def _rows(device: str, windows: Windows, activity: _Activity, op_starts: Ints) -> list[StepTimes]:
     starts, ends = windows.starts[:STEPS_KEPT], windows.ends[:STEPS_KEPT]
 
-    def covered(coverage: Coverage) -> Ints:
+    def inside(coverage: Coverage) -> Ints:
         return coverage.within(starts, ends)
 
     with_collectives = activity.kernels | activity.collectives
     with_copies = with_collectives | activity.copies
     busy = with_copies | activity.holders
-    kernels = covered(activity.kernels) + covered(busy) - covered(with_copies)
-    exposed = covered(with_collectives) - covered(activity.kernels)
-    copies = covered(with_copies) - covered(with_collectives)
-    gaps = covered(busy | activity.executing) - covered(busy)
-    idle = (ends - starts) - covered(busy | activity.executing)
-    overlapped = covered(activity.collectives) - exposed
+    kernels = inside(activity.kernels) + inside(busy) - inside(with_copies)
+    exposed = inside(with_collectives) - inside(activity.kernels)
+    copies = inside(with_copies) - inside(with_collectives)
+    gaps = inside(busy | activity.executing) - inside(busy)
+    idle = (ends - starts) - inside(busy | activity.executing)
+    overlapped = inside(activity.collectives) - exposed
     complete = _complete(windows, op_starts)[:STEPS_KEPT]
     return [
         StepTimes(

@@ -41,10 +41,10 @@ from jaxprof.trace.intervals import (
     Coverage,
     by_group,
     distinct,
-    joined,
+    join,
+    latest_end_before,
     medians_by_group,
     nesting_order,
-    reached_before,
     self_times,
     union_by_group,
 )
@@ -64,7 +64,7 @@ def op_times(trace: Trace) -> list[KernelTimes]:
     return sorted(rows, key=lambda row: -row.self_seconds)
 
 
-def unattributed_seconds(trace: Trace) -> dict[str, float]:
+def seconds_without_op(trace: Trace) -> dict[str, float]:
     """Return the time on device streams outside any HLO op (copies, library kernels without a name), by device."""
     return totals((lane.device, float(lane.durations[lane.op_of == NO_OP].sum()) * PS) for lane in trace.streams)
 
@@ -82,7 +82,7 @@ def _of_device(trace: Trace, device: str, launches: dict[tuple[str, int], Kernel
         np.concatenate([getattr(lane, column) for lane in lanes]) for column in ("op_of", "starts", "durations")
     )
     # Kernels of one stream may overlap without one holding the other.
-    own = joined(lane.durations if lane.kind == "stream" else self_times(lane.starts, lane.durations) for lane in lanes)
+    own = join(lane.durations if lane.kind == "stream" else self_times(lane.starts, lane.durations) for lane in lanes)
     once, took = group, length
     if lanes[0].kind == "thread":
         once, took = _executions(trace, lanes, group, begin, length)
@@ -114,7 +114,7 @@ def _of_device(trace: Trace, device: str, launches: dict[tuple[str, int], Kernel
 def _executions(trace: Trace, lanes: list[Lane], op: Ints, starts: Ints, durations: Ints) -> tuple[Ints, Ints]:
     """Return the op of each execution on a CPU, and how long at least one of its slices ran."""
     _, program_of = trace.programs_of_ops()
-    runs = joined(lane.executions for lane in lanes)
+    runs = join(lane.executions for lane in lanes)
     which = op_executions(program_of[op], runs, op, starts, starts + durations, lambda ops: _by_hlo(trace, ops))
     slices = np.bincount(which)
     op_of = np.zeros(len(slices), np.int64)
@@ -145,21 +145,23 @@ def op_executions(
     order = by_group(runs, starts, int(runs.max()) + 1)
     pair = _pairs(runs[order], op[order])
     rows = by_group(pair, np.arange(len(pair)), int(pair.max()) + 1)
-    pair, place = pair[rows], order[rows]
+    pair, position = pair[rows], order[rows]
     new = np.diff(pair, prepend=-1) != 0
-    same = ~new & (run[place] != 0)
-    parts = same & (starts[place] < reached_before(pair, starts[place], ends[place]))
+    same = ~new & (run[position] != 0)
+    parts = same & (starts[position] < latest_end_before(pair, starts[position], ends[position]))
     neighbours = same & ~parts & (np.diff(rows, prepend=-2) == 1)
     if neighbours.any():
-        often, is_sort = by_hlo(distinct(op[place][neighbours])[0].tolist())
+        often, is_sort = by_hlo(distinct(op[position][neighbours])[0].tolist())
         first, which = np.flatnonzero(new), np.cumsum(new) - 1
         size = np.diff(np.append(first, len(pair)))[which]
-        times = np.maximum(often[op[place]], 1)
-        divides = (often[op[place]] > 0) & (size % times == 0) & same
+        times = np.maximum(often[op[position]], 1)
+        divides = (often[op[position]] > 0) & (size % times == 0) & same
         number = np.arange(len(pair)) - first[which]
-        parts = np.where(divides, number % np.maximum(size // times, 1) != 0, parts | (neighbours & is_sort[op[place]]))
+        parts = np.where(
+            divides, number % np.maximum(size // times, 1) != 0, parts | (neighbours & is_sort[op[position]])
+        )
     numbers = np.empty(len(op), np.int64)
-    numbers[place] = np.cumsum(~parts) - 1
+    numbers[position] = np.cumsum(~parts) - 1
     return numbers
 
 
@@ -244,7 +246,7 @@ def events_of(
             calls=calls,
             rows=op_times(trace) if table is None else table,
             transfers=transfers_of(trace),
-            unattributed_seconds=unattributed_seconds(trace),
+            unattributed_seconds=seconds_without_op(trace),
         )
     steps = steps_of(trace) if kind != "compile" and wanted & {"steps", "trust", "timeline"} else None
     if steps is not None and steps.rows:
@@ -304,13 +306,13 @@ def timeline_text(trace: Trace, limit: int = INTERVALS_KEPT) -> str:
         "left_out": total - stays,
         "ops": [[op.module, None if op.program is None else str(op.program), op.name] for op in trace.ops],
         "lanes": [
-            _lane(lane, rows) | (_left_out(lane, rows, span) if stays < total else {})
+            _lane(lane, rows) | (_omissions(lane, rows, span) if stays < total else {})
             for lane, rows in zip(trace.lanes, kept, strict=True)
             if len(rows)
         ],
     }
     if trace.counters:
-        payload["counters"] = [_counter(counter) for counter in _joined(trace.counters)]
+        payload["counters"] = [_counter(counter) for counter in _merge_counters(trace.counters)]
     return json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -360,7 +362,7 @@ def _lane(lane: Lane, rows: Ints) -> dict[str, Any]:
     return payload
 
 
-def _left_out(lane: Lane, rows: Ints, span: tuple[int, int]) -> dict[str, Any]:
+def _omissions(lane: Lane, rows: Ints, span: tuple[int, int]) -> dict[str, Any]:
     """Return how many intervals of a lane are not kept, and when the lane was active including them: nothing else tells
     that from idle time."""
     if len(rows) == len(lane):
@@ -374,17 +376,17 @@ def _left_out(lane: Lane, rows: Ints, span: tuple[int, int]) -> dict[str, Any]:
     }
 
 
-def _joined(counters: list[Counter]) -> list[Counter]:
+def _merge_counters(counters: list[Counter]) -> list[Counter]:
     """Merge counters of one name, because several threads may report the same allocator."""
     groups = grouped(((counter.device, counter.name, counter.unit), counter) for counter in counters)
-    joined = []
+    merged = []
     for (device, name, unit), same in groups.items():
         times = np.concatenate([counter.times for counter in same])
         order = np.argsort(times, kind="stable")
-        joined.append(
+        merged.append(
             Counter(device, name, unit, times[order], np.concatenate([counter.values for counter in same])[order])
         )
-    return joined
+    return merged
 
 
 def _counter(counter: Counter) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from jaxprof.base.grouping import grouped, totals
 from jaxprof.base.units import and_more, counted, percent, seconds
 from jaxprof.events import TrustCheck
 from jaxprof.trace.checks import CLEARLY, row
-from jaxprof.trace.launch import clock_fault, copies_of, lost_launches
+from jaxprof.trace.launch import clock_fault, copies_of, count_lost_launches
 from jaxprof.trace.model import NO_OP, PS, Trace
 from jaxprof.trace.steps import STEPS_KEPT, Steps
 
@@ -43,8 +43,8 @@ def trust_rows(
         *clock(trace),
         *(kernels(trace, kind) if kind != "compile" else ()),
         *modules(trace, kind),
-        *(found_steps(steps) if steps is not None else ()),
-        *(unrecorded(steps) if steps is not None and trace.platform == "cpu" else ()),
+        *(step_checks(steps) if steps is not None else ()),
+        *(gaps_between_ops(steps) if steps is not None and trace.platform == "cpu" else ()),
         *compiles(trace, kind, compile_seconds),
         *timeline(intervals_left_out),
         *device_share(busy_share),
@@ -64,20 +64,20 @@ def file(trace: Trace) -> Iterator[TrustCheck]:
     else:
         yield row("file", "good", f"the whole file was read: {events} events")
     for text in trace.errors:
-        yield row("profiler_error", "bad", f"the profiler says: {text}", _fix_for(text) or None)
+        fix = None
+        if "PRIVILEGE" in text.upper():
+            fix = (
+                "The driver lets only administrators profile: set NVreg_RestrictProfilingToAdminUsers=0, or run as "
+                "root."
+            )
+        elif "cupti" in text.lower():
+            fix = "Install the CUPTI of your CUDA version: jax[cuda12] includes it."
+        yield row("profiler_error", "bad", f"the profiler says: {text}", fix)
     dropped = [text for text in trace.warnings if "drop" in text.lower()]
     for text in trace.warnings:
         yield row("dropped" if text in dropped else "profiler_warning", "doubt", f"the profiler says: {text}")
     if not dropped:
         yield row("dropped", "good", "the profiler reports no dropped events")
-
-
-def _fix_for(text: str) -> str:
-    if "PRIVILEGE" in text.upper():
-        return "The driver lets only administrators profile: set NVreg_RestrictProfilingToAdminUsers=0, or run as root."
-    if "cupti" in text.lower():
-        return "Install the CUPTI of your CUDA version: jax[cuda12] includes it."
-    return ""
 
 
 def tracers(trace: Trace) -> Iterator[TrustCheck]:
@@ -166,8 +166,11 @@ def slowdown(seconds_with: float | None, timed_seconds: float | None) -> Iterato
 
 
 def kernels(trace: Trace, kind: str) -> Iterator[TrustCheck]:
-    """Check whether there are kernels, and whether each names its HLO op."""
-    yield from _empty_devices(trace)
+    """Check whether there are kernels, whether each names its HLO op, and whether each launch has its kernel."""
+    with_lanes = {lane.device for lane in trace.lanes}
+    empty = [device for device in trace.devices if device not in with_lanes]
+    if empty and len(empty) < len(trace.devices):
+        yield row("idle_devices", "good", f"nothing ran on {', '.join(empty)}")
     if not trace.platform:
         yield _no_kernels(trace)
         return
@@ -186,28 +189,13 @@ def kernels(trace: Trace, kind: str) -> Iterator[TrustCheck]:
         words = words if missing else "every kernel names its HLO op"
         shared = "of CUDA graphs by the kernel's name, so ops that share a kernel count as one"
         yield row("unmatched", "good", f"{words}, {trace.renamed} {shared}" if trace.renamed else words)
-    yield from _launches(trace)
-
-
-def _launches(trace: Trace) -> Iterator[TrustCheck]:
-    """Check whether each launch has its kernel."""
-    count, lost = lost_launches(trace)
-    if not count:
-        return
+    count, lost = count_lost_launches(trace)
     launches = counted(count, "launch", "launches")
-    share = lost / count
-    if share <= CLEARLY:
-        yield row("lost_kernels", "good", f"{count - lost} of {launches} left a kernel in the file")
-    else:
+    if count and lost / count > CLEARLY:
         words = "left no kernel in the file: the device's work at that time is unknown and looks like idle time"
-        yield row("lost_kernels", "bad" if share > 0.2 else "doubt", f"{lost} of {launches} {words}")
-
-
-def _empty_devices(trace: Trace) -> Iterator[TrustCheck]:
-    with_lanes = {lane.device for lane in trace.lanes}
-    empty = [device for device in trace.devices if device not in with_lanes]
-    if empty and len(empty) < len(trace.devices):
-        yield row("idle_devices", "good", f"nothing ran on {', '.join(empty)}")
+        yield row("lost_kernels", "bad" if lost / count > 0.2 else "doubt", f"{lost} of {launches} {words}")
+    elif count:
+        yield row("lost_kernels", "good", f"{count - lost} of {launches} left a kernel in the file")
 
 
 def _no_kernels(trace: Trace) -> TrustCheck:
@@ -260,19 +248,26 @@ _UNEVEN = 1.5
 """Factor from the median, up or down, from which a step is another kind of step."""
 
 
-def found_steps(steps: Steps) -> Iterator[TrustCheck]:
+def step_checks(steps: Steps) -> Iterator[TrustCheck]:
     """Check how the steps were found, which of them are complete, and how much of the device's time they hold."""
     if not steps.rows:
         yield row("steps", "unknown", "no step was found: nothing ran on a device")
         return
     cut = [step for step in steps.rows if not step.complete]
-    how = _how(steps)
+    ways = grouped((device.found_by, device.device) for device in steps.devices)
+    how = ", ".join(f"on {and_more(names, 3)} {_HOW[way]}" for way, names in ways.items())
+    if len(ways) == 1:
+        how = _HOW[steps.devices[0].found_by]
     devices = f" on {len(steps.devices)} devices" if len(steps.devices) > 1 else ""
     found = f"{counted(steps.total, 'step')}{devices} found {how}"
     are = "is" if len(cut) == 1 else "are"
     incomplete = f"{counted(len(cut), 'step')} at the edges {are} incomplete; " if cut else ""
     yield row("steps", "doubt" if cut else "good", f"{incomplete}{found}")
-    yield from _check_links(steps)
+    if steps.unlinked:
+        annotations = f"{counted(max(steps.unlinked.values()), 'step annotation')} of the program"
+        words = f"cannot be linked to the work of {and_more(steps.unlinked, 3)}"
+        instead = "steps there are found in another way and are not the annotated ones"
+        yield row("unlinked_steps", "doubt", f"{annotations} {words}: {instead}")
     yield from _spread(steps)
     if steps.total > STEPS_KEPT:
         yield row("steps_kept", "doubt", f"of {steps.total} steps the first {STEPS_KEPT} of each device are kept")
@@ -285,29 +280,11 @@ def found_steps(steps: Steps) -> Iterator[TrustCheck]:
         yield row("outside_steps", "doubt", f"{percent(share)} of the devices' busy time is in no step", fix)
 
 
-def _check_links(steps: Steps) -> Iterator[TrustCheck]:
-    """Check whether the program's annotations are linked to the devices' work."""
-    if not steps.unlinked:
-        return
-    annotations = f"{counted(max(steps.unlinked.values()), 'step annotation')} of the program"
-    words = f"cannot be linked to the work of {and_more(steps.unlinked, 3)}"
-    instead = "steps there are found in another way and are not the annotated ones"
-    yield row("unlinked_steps", "doubt", f"{annotations} {words}: {instead}")
-
-
 _HOW = {
     "annotation": "by their annotations",
     "modules": "by the executions of the program that took the longest",
     "whole": "by taking the profile as one step, because there are neither step annotations nor program executions",
 }
-
-
-def _how(steps: Steps) -> str:
-    """Return how the steps were found, for each device if that differs."""
-    ways = grouped((device.found_by, device.device) for device in steps.devices)
-    if len(ways) == 1:
-        return _HOW[next(iter(ways))]
-    return ", ".join(f"on {and_more(devices, 3)} {_HOW[way]}" for way, devices in ways.items())
 
 
 def _spread(steps: Steps) -> Iterator[TrustCheck]:
@@ -332,7 +309,7 @@ def _spread(steps: Steps) -> Iterator[TrustCheck]:
     yield row("uneven_steps", "doubt" if ratios.get(device, 1.0) > _UNEVEN else "good", words)
 
 
-def unrecorded(steps: Steps) -> Iterator[TrustCheck]:
+def gaps_between_ops(steps: Steps) -> Iterator[TrustCheck]:
     """Find time in which a CPU executed a program and no op was recorded; a CPU launches nothing between two ops."""
     parts = [(step.device, step.parts) for step in steps.rows]
     gaps = totals((device, part.launch_gaps) for device, part in parts)

@@ -33,7 +33,7 @@ from jaxprof.analysis.timeline.model import (
 from jaxprof.base.errors import FileRefusedError
 from jaxprof.base.grouping import grouped
 from jaxprof.base.values import frozen
-from jaxprof.trace.intervals import Coverage, joined
+from jaxprof.trace.intervals import Coverage, join
 from jaxprof.trace.model import Ints
 
 Floats = NDArray[np.float64]
@@ -278,7 +278,7 @@ def _lane(
     summary = outermost[0] if outermost else None
     if summary is None or len(outermost) > 1:
         together = zip(*((row.starts, row.ends, row.label) for row in outermost), strict=True)
-        joint = [joined(column) for column in together]
+        joint = [join(column) for column in together]
         order = np.argsort(joint[0], kind="stable")
         summary = _row(title, 0, kinds, *(column[order] for column in joint), capacity=len(outermost))
     return LaneGroup(
@@ -289,7 +289,7 @@ def _lane(
         kinds.tolist(),
         tuple(rows),
         summary,
-        Busy.of(joined(part.starts for part in active), joined(part.ends for part in active)),
+        Busy.of(join(part.starts for part in active), join(part.ends for part in active)),
         left_out=sum(member.left_out for member in members),
     )
 
@@ -491,9 +491,9 @@ def search(lanes: Lanes, pattern: re.Pattern[str]) -> Matches:
         ]
         busy |= {(at, number): Busy.of(*row[:2]) for number, row in enumerate(of_lane) if len(row[0])}
         if wanted.any():
-            busy[at, -1] = Busy.of(*(joined(row[side] for row in of_lane) for side in (0, 1)))
+            busy[at, -1] = Busy.of(*(join(row[side] for row in of_lane) for side in (0, 1)))
         found += of_lane
-    starts, ends = (joined(row[side] for row in found) for side in (0, 1))
+    starts, ends = (join(row[side] for row in found) for side in (0, 1))
     order = np.argsort(starts, kind="stable")
     places = np.concatenate([np.zeros((0, 3), np.int64), *(row[2] for row in found)])
     return Matches(starts[order], ends[order], places[order], busy)
