@@ -176,19 +176,19 @@ def analysis_of(text: str) -> tuple[float, float]:
 def arranged(kept: list[Module]) -> tuple[float, float, str]:
     """CPU seconds until the origins of all kernels are read, and of the slowest way to arrange them after that, with
     its name."""
-    from jaxprof.analysis.kernels.ranking import GROUPINGS, Ranking, filtered, grouped, ordered
+    from jaxprof.analysis.kernels.ranking import GROUPINGS, Ranking, filter_kernels, group_kernels, sort_kernels
     from jaxprof.hlo.kernels.kernels import kernels
 
     ranking = Ranking(kernels(kept[0]))
     rows = range(len(ranking))
     ranking.column("weight")
     ways: dict[str, Callable[[], object]] = {
-        "sort by bytes": lambda: ordered(ranking, rows, "bytes"),
-        "sort by name": lambda: ordered(ranking, rows, "name"),
-        "group by kind": lambda: grouped(ranking, rows, "kind"),
-        "filter": lambda: filtered(ranking, "fusion.77"),
-        "sort by source": lambda: ordered(ranking, rows, "source"),
-        **{f"group by {way}": lambda way=way: grouped(ranking, rows, way) for way in GROUPINGS if way != "none"},
+        "sort by bytes": lambda: sort_kernels(ranking, rows, "bytes"),
+        "sort by name": lambda: sort_kernels(ranking, rows, "name"),
+        "group by kind": lambda: group_kernels(ranking, rows, "kind"),
+        "filter": lambda: filter_kernels(ranking, "fusion.77"),
+        "sort by source": lambda: sort_kernels(ranking, rows, "source"),
+        **{f"group by {way}": lambda way=way: group_kernels(ranking, rows, way) for way in GROUPINGS if way != "none"},
     }
     (origins,) = seconds(lambda: ranking.origins, 1)
     taken = {name: seconds(work, 1)[0] for name, work in ways.items()}

@@ -174,10 +174,10 @@ def _of(index: int, tables: dict[str, Any], folder: Path) -> dict[str, Any]:
 def _noisy(values: Any, share: float, rng: np.random.Generator) -> Any:
     import pyarrow as pa
 
-    from jaxprof.rollup.making import rounded
+    from jaxprof.rollup.making import round_values
 
     array = values.to_numpy()
-    return pa.array(rounded(array * (1 + share * rng.standard_normal(len(array)))))
+    return pa.array(round_values(array * (1 + share * rng.standard_normal(len(array)))))
 
 
 def _tables(kind: str, processes: int, steps: int) -> dict[str, Any]:

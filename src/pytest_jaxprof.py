@@ -43,9 +43,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def jaxprof(request: pytest.FixtureRequest) -> Generator[Caller, None, None]:
     """`result = jaxprof(fn, *args, **kwargs)` calls a JAX function and looks at its program: `result.compiles`,
     `.kernels`, `.flops`, `.bytes`, `.memory.peak_bytes`; `result.value` is what it returned."""
-    from jaxprof.testing.items import watched
+    from jaxprof.testing.items import watch_test
 
-    with watched(request.node) as caller:
+    with watch_test(request.node) as caller:
         yield caller
 
 
@@ -64,9 +64,9 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     """Watches what a test with the marker or the fixture compiles, and applies its limits once it has passed."""
     if not _is_used(item):
         return (yield)
-    from jaxprof.testing.items import limited
+    from jaxprof.testing.items import enforce_limits
 
-    with limited(item):
+    with enforce_limits(item):
         return (yield)
 
 

@@ -51,7 +51,7 @@ def commands():
 def test_a_command_that_is_documented_is_understood(tmp_path, monkeypatch):
     (tmp_path / "train.py").touch()  # `jaxprof FILE` looks at the file
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("jaxprof.analysis.target._fetched", lambda url, note: tmp_path / "run.jaxprof.d")
+    monkeypatch.setattr("jaxprof.analysis.target._fetch", lambda url, note: tmp_path / "run.jaxprof.d")
     assert len(commands()) > 10
     for line in commands():
         try:

@@ -105,7 +105,7 @@ def test_last_is_the_newest_session_where_a_job_does_not_count(here):
 def test_what_comes_from_a_url_is_its_copy_and_never_code(here, monkeypatch):
     with pytest.raises(UsageError, match="is a URL, and a file on this machine is needed"):
         resolve("gs://bucket/a.jaxprof")
-    monkeypatch.setattr(target, "_fetched", lambda url, note: here / Path(url).name)
+    monkeypatch.setattr(target, "_fetch", lambda url, note: here / Path(url).name)
     found = resolve("gs://bucket/a.jaxprof:r1", print, code=True, runs=True)
     assert (found.kind, found.path, found.run) == (Kind.SESSION, here / "a.jaxprof", "r1")
     assert resolve("gs://bucket/app.d", print, code=True).kind is Kind.NOTHING

@@ -15,7 +15,7 @@ import jaxprof
 from folding import written
 from jaxprof.base import limits
 from jaxprof.base.errors import FileRefusedError, UsageError
-from jaxprof.base.files import PRIVATE, open_regular, private_folder, read_whole, taking_place, unpack, with_home
+from jaxprof.base.files import PRIVATE, open_regular, private_folder, read_whole, replace_file, unpack, with_home
 from jaxprof.cli.output import ExitCode
 from jaxprof.session.log import Library
 from jaxprof.trace.xspace import parse_xspace
@@ -147,7 +147,7 @@ def test_a_home_that_nobody_has_is_a_file_that_is_not_there(call):
 def test_a_new_file_takes_a_name_that_nobody_had_and_only_its_owner_reads_it(tmp_path):
     before = os.umask(0)
     try:
-        with taking_place(tmp_path / "a", PRIVATE) as fresh:
+        with replace_file(tmp_path / "a", PRIVATE) as fresh:
             assert fresh.name != ".a.partial"
             assert stat.S_IMODE(fresh.stat().st_mode) == 0o600
             fresh.write_text("x")
@@ -157,7 +157,7 @@ def test_a_new_file_takes_a_name_that_nobody_had_and_only_its_owner_reads_it(tmp
     assert [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("a", "x", "x/y")] == [0o600, 0o700, 0o700]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "x"]
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OSError, match="a named pipe"), taking_place(tmp_path / "pipe", only_regular=True):
+    with pytest.raises(OSError, match="a named pipe"), replace_file(tmp_path / "pipe", only_regular=True):
         pass
 
 
@@ -165,7 +165,7 @@ def test_in_a_folder_that_others_fill_no_link_is_followed(tmp_path):
     (tmp_path / "mine").write_text("precious")
     place = tmp_path / "process-00000.parquet"
     place.symlink_to(tmp_path / "mine")
-    with taking_place(place, only_regular=True) as fresh:
+    with replace_file(place, only_regular=True) as fresh:
         fresh.write_text("a roll-up")
     assert (tmp_path / "mine").read_text() == "precious"
     assert (place.read_text(), place.is_symlink()) == ("a roll-up", False)

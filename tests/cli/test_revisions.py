@@ -16,7 +16,7 @@ from jaxprof.analysis.opener import modules_of
 from jaxprof.analysis.target import resolve
 from jaxprof.base.errors import UsageError, WorkerError
 from jaxprof.cli import modules
-from jaxprof.cli.commands.gate import found_base
+from jaxprof.cli.commands.gate import find_base
 from jaxprof.runner.repository import check_out
 from jaxprof.session import Session
 from jaxprof.session.log import load
@@ -62,7 +62,7 @@ def folder(tmp_path, committed, monkeypatch):
 
 
 def found(target, word):
-    with found_base(resolve(target, code=True), word) as base:
+    with find_base(resolve(target, code=True), word) as base:
         return base
 
 
@@ -105,8 +105,8 @@ def test_a_repository_without_the_revision_says_why(folder, tmp_path):
 
 
 def test_an_error_of_the_base_names_it_and_not_the_temporary_folder(folder):
-    with found_base(resolve("own.py:step", code=True), "HEAD~1") as base:
-        said = base.named(WorkerError(f"{base.target.word} failed", f"see {base.target.word}"))
+    with find_base(resolve("own.py:step", code=True), "HEAD~1") as base:
+        said = base.as_base_error(WorkerError(f"{base.target.word} failed", f"see {base.target.word}"))
     assert said.what == "the base, HEAD~1: HEAD~1:project/own.py:step failed"
     assert said.hint == "see HEAD~1:project/own.py:step"
 
@@ -114,7 +114,7 @@ def test_an_error_of_the_base_names_it_and_not_the_temporary_folder(folder):
 def test_modules_of_the_environments_path_are_the_revisions(folder, monkeypatch):
     shutil.move(folder / "pack", folder / "lib")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder / "pack"), "/elsewhere"]))
-    with found_base(resolve("own.py:step", code=True), "HEAD") as base:
+    with find_base(resolve("own.py:step", code=True), "HEAD") as base:
         entries = base.variables["PYTHONPATH"].split(os.pathsep)
         assert entries[0] == str(base.revision.tree / "project")
         assert str(base.revision.tree / "project" / "pack") in entries

@@ -24,7 +24,7 @@ from jaxprof.cli import answer_schemas as kinds
 from jaxprof.cli.main import wants_json
 from jaxprof.facts import recorder
 from jaxprof.facts.comparisons import ab_json
-from jaxprof.facts.devices import DEVICES, listed_devices
+from jaxprof.facts.devices import DEVICES, list_devices
 from jaxprof.facts.gate import GATE, read_limits
 from jaxprof.findings.compare.gate import GateBase, GateResult, judged_times
 from jaxprof.report.envelope import answer_pieces
@@ -250,7 +250,7 @@ def gate_of_times():
 MADE = {
     "ab": lambda: {"path": "s.jaxprof", **ab_json(ab_results(fold(sessions.HEADER, sides()))[0])},
     "gate": gate_of_times,
-    "devices": lambda: {"devices": list(map(recorder(DEVICES), listed_devices(joined(), [GPU_READING, CPU_READING])))},
+    "devices": lambda: {"devices": list(map(recorder(DEVICES), list_devices(joined(), [GPU_READING, CPU_READING])))},
 }
 """What only a measurement, other hardware or a download would print; `hold` looks at what real ones do."""
 

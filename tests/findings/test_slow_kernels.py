@@ -245,7 +245,7 @@ def test_without_ceilings_it_says_how_to_measure_them_and_why_those_of_a_busy_ma
     assert again.endswith("repeat it idle")
     ceilings.remember(triad(busy=0.1))
     of = on_cpu()
-    assert ceilings.measured_in(triad(busy=0.1), "cpu:0").keys() == {"memory"}
+    assert ceilings.session_rates(triad(busy=0.1), "cpu:0").keys() == {"memory"}
     assert "disturbed" not in ceilings.why_unmeasured(of, of.runs["r1"]), "the peak of products is still to be measured"
 
 

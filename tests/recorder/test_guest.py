@@ -21,7 +21,7 @@ import pytest
 from jaxprof.events import Compiled, SourceLocation
 from jaxprof.recorder import launch
 from jaxprof.recorder.compiles import monitoring
-from jaxprof.recorder.frame_owner import OWN, file_kind, raised_at
+from jaxprof.recorder.frame_owner import OWN, error_location, file_kind
 from jaxprof.recorder.guest import CollectorElsewhere, start_thread, unseen
 from jaxprof.recorder.jax_import import JaxFinder
 from jaxprof.recorder.launch import PATIENCE_SECONDS, ProgramPipe, hidden
@@ -481,9 +481,9 @@ def test_a_syntax_error_is_at_its_own_line(tmp_path):
     file = tmp_path / "broken.py"
     with pytest.raises(SyntaxError) as raised:
         compile("import jax\ndef f(x:\n", str(file), "exec")
-    assert raised_at(raised.value).file != str(file), "of no file, as of `eval`"
+    assert error_location(raised.value).file != str(file), "of no file, as of `eval`"
     file.touch()
-    assert raised_at(raised.value) == SourceLocation(str(file), 2)
+    assert error_location(raised.value) == SourceLocation(str(file), 2)
 
 
 def test_for_which_signals_the_program_has_functions_of_its_own_is_reported_when_it_changes(monkeypatch):

@@ -10,7 +10,7 @@ from golden import held
 from jaxprof.devices import Connection, Wiring
 from jaxprof.devices.inventory.machine import local_devices, merge
 from jaxprof.events import DeviceReading
-from jaxprof.facts.devices import ListedDevice, _own_name, listed_devices, memory_text, state_words, title_of
+from jaxprof.facts.devices import ListedDevice, _own_name, list_devices, memory_text, state_words, title_of
 from jaxprof.report.device_list import device_pieces, devices_text
 from jaxprof.report.renderers import report_lines
 
@@ -42,13 +42,13 @@ def joined():
 
 
 def test_the_table_is_one_line_a_device_and_then_the_rest():
-    rows = listed_devices(joined(), [GPU_READING, CPU_READING])
+    rows = list_devices(joined(), [GPU_READING, CPU_READING])
     held("devices.txt", "".join(f"{line}\n" for line in devices_text(rows)))
 
 
 def test_each_reason_of_unused_devices_is_said_once():
     devices = local_devices(facts(gpu(0), gpu(1), replace(gpu(2), fault="fell off the bus"), installed=target()))
-    lines = "\n".join(devices_text(listed_devices(devices, []), "580.95"))
+    lines = "\n".join(devices_text(list_devices(devices, []), "580.95"))
     assert lines.startswith("3 × H200 · driver 580.95 · JAX uses none\n")
     assert lines.count("jax-cuda13-plugin is not installed") == 1
     assert "not used by JAX: cuda:0, cuda:1: " in lines
@@ -72,7 +72,7 @@ def test_one_device_is_shown_with_its_links_and_processes():
         nvlinks_to_switch=17,
         connections=connections,
     )
-    (row, *_) = listed_devices(joined(), [replace(GPU_READING, ecc_errors=0)])
+    (row, *_) = list_devices(joined(), [replace(GPU_READING, ecc_errors=0)])
     held("device.txt", "".join(f"{line}\n" for line in report_lines(device_pieces(replace(row, wiring=wiring)))))
 
 

@@ -9,7 +9,7 @@ from jaxprof import events as e
 from jaxprof.base.text import columns
 from jaxprof.facts.programs import VIEWS as PROGRAM_VIEWS
 from jaxprof.facts.session_tree import to_dict
-from jaxprof.report.program import letters, program_view_text, rounded, summary_lines
+from jaxprof.report.program import letters, program_view_text, round_parts, summary_lines
 from jaxprof.report.program_words import verdict
 from jaxprof.report.renderers import WIDTH
 from jaxprof.report.session_text import to_text
@@ -20,7 +20,7 @@ PARTS = st.lists(st.floats(0, 1e5, allow_nan=False), min_size=1, max_size=10)
 
 @given(PARTS)
 def test_what_is_written_adds_up_and_is_moved_by_no_more_than_one_unit(parts):
-    texts, total = rounded(parts, sum(parts))
+    texts, total = round_parts(parts, sum(parts))
     written = [float(text.removesuffix(" s")) for text in texts]
     assert sum(written) == pytest.approx(float(total.removesuffix(" s")), abs=1e-6)
     unit = 10.0 ** -len(total.removesuffix(" s").partition(".")[2])

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from jaxprof.analysis.kernels.measured import measured
+from jaxprof.analysis.kernels.measured import measure_kernels
 from jaxprof.devices.inventory.placement import WorkerEnvironment
 from jaxprof.events import CaptureTaken, CopyTimes, KernelsMeasured, KernelTimes, TrustCheck, TrustReported
 from jaxprof.runner import attribution
@@ -80,7 +80,7 @@ def _run(tmp_path, monkeypatch, script, **more):
     assert run.status == "ok"
     assert run.samples("run") == [1e-3] * 6  # the headline is the default's
     assert "compile" not in run.phases
-    found = measured(session, "r1")
+    found = measure_kernels(session, "r1")
     taken = run.measured.get("attribution") or run.measured["run"]
     assert [kernel.name for kernel in found.kernels] == [row.name for row in taken.rows]
     return run

@@ -6,7 +6,7 @@ import pytest
 
 from jaxprof import events as e
 from jaxprof.base.errors import UsageError
-from jaxprof.runner.expected_time import expected_time, left_in_words
+from jaxprof.runner.expected_time import estimate_time, left_in_words
 from jaxprof.runner.planning import PlannedRun, PlanOptions, plan_runs, read_sweep
 from jaxprof.session import Run
 from runner.stage import SELU
@@ -33,12 +33,12 @@ def planned(**fields):
     ],
 )
 def test_expected_time_has_starts_budgets_and_side_series(options, words):
-    assert expected_time(planned(**options)) == words
+    assert estimate_time(planned(**options)) == words
 
 
 def test_a_run_alone_takes_no_turns():
     alone = planned()[1:]
-    assert expected_time(alone) == "about 7.3 s or more"
+    assert estimate_time(alone) == "about 7.3 s or more"
 
 
 def test_what_is_left_is_what_the_turns_say_once_nothing_waits():

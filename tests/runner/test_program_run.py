@@ -320,6 +320,6 @@ def test_a_screen_that_takes_much_is_shown_anew_less_often():
     began, seen = pace._used, []
     for cost in (0.9, 0.02, 0.05, 0.06, 9.0, 9.0, 0.01):  # the first has the start in it
         began += cost
-        pace.flushed(began)
+        pace.note_flush(began)
         seen.append(pace.seconds)
     assert seen == pytest.approx([1.0, 1.0, 1.0, 2.5, 3.0, 5.0, 1.0])

@@ -10,8 +10,8 @@ from jaxprof import events as e
 from jaxprof.base.errors import UsageError
 from jaxprof.base.text import REDACTED
 from jaxprof.runner.planning import PlannedRun, PlanOptions, plan_runs
-from jaxprof.runner.requests import plan_event, run_request
-from jaxprof.runner.rerun import plan_again, recorded_starts
+from jaxprof.runner.requests import plan_event, request_for
+from jaxprof.runner.rerun import list_starts, plan_again
 from jaxprof.tui.results.screen import code_to_confirm
 from runner.stage import SELU
 
@@ -54,7 +54,7 @@ def test_all_that_was_asked_for_is_asked_for_again():
     wishes = {"seed": 7, "capture": False, "keep_constants": True, "compilation_cache": True, "max_seconds": 9.0}
     (again,) = plan_again(run_of(workload="selu", target="selu", **wishes))
     assert {name: getattr(again.spec, name) for name in wishes} == wishes
-    request = run_request("r1", again, "gpu:0")
+    request = request_for("r1", again, "gpu:0")
     assert request.spec == replace(again.spec, device="gpu:0")
 
 
@@ -116,7 +116,7 @@ def test_a_recorded_function_gets_the_programs_arguments(tmp_path, how, argv, ag
     assert planned.spec.argv == again
     (later,) = plan_again(kept(planned), "r1")  # the session of that run has no program, and says so itself
     assert later.spec.argv == again
-    assert run_request("r1", later, "cpu:0").spec.argv == again
+    assert request_for("r1", later, "cpu:0").spec.argv == again
 
 
 def test_a_secret_that_was_not_kept_is_passed_to_nobody(tmp_path):
@@ -133,12 +133,12 @@ def test_the_baseline_of_a_run_is_said_too():
     ours = spec_of(workload="selu", target="selu", baseline="r1")
     planned = [e.RunPlanned(run="r1", spec=theirs), e.RunPlanned(run="r2", spec=ours)]
     session = fold(e.Header(session="4f2a"), planned)
-    assert recorded_starts(session, session.runs["r2"]) == [f"own.py:f, in {os.getcwd()}"]
+    assert list_starts(session, session.runs["r2"]) == [f"own.py:f, in {os.getcwd()}"]
     copied = fold(e.Header(session="4f2a", host="another"), planned)
     copied.content = "0" * 64  # it was read from a file
-    (line,) = recorded_starts(copied, copied.runs["r2"])
+    (line,) = list_starts(copied, copied.runs["r2"])
     assert line.endswith(", not recorded on this machine (it names another)")
-    assert len(recorded_starts(session, session.runs["r1"])) == 1
+    assert len(list_starts(session, session.runs["r1"])) == 1
 
 
 def test_what_a_dialog_cannot_show_whole_is_not_asked_for():

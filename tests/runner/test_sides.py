@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from jaxprof import events as e
-from jaxprof.analysis.runs.speedup import compared
+from jaxprof.analysis.runs.speedup import compare_times
 from jaxprof.base.errors import UsageError, WorkerError
 from jaxprof.engine.measure import kept_arrays
 from jaxprof.engine.protocol.request import KeptLeaf
@@ -106,7 +106,7 @@ def test_each_side_has_its_own_environment_and_interpreter(three):
 
 @pytest.mark.process
 def test_all_sides_are_one_family_in_whole_launches(three):
-    times = compared(three, three.runs["r1"], three.runs["r2"])
+    times = compare_times(three, three.runs["r1"], three.runs["r2"])
     assert (times.verdict, times.by_width) == ("slower", False)
     assert times.family == 2, "B and C"
     assert [len(run.launches) for run in three.runs.values()] == [3, 3, 3]
@@ -133,14 +133,14 @@ def test_sides_may_differ_in_size_and_precision(stage):
 def test_launches_end_once_the_interval_is_narrow(stage):
     session = stage.compare(side("A"), side("B"), launches=None)
     assert [len(run.launches) for run in session.runs.values()] == [5, 5], "never before five"
-    assert compared(session, session.runs["r1"], session.runs["r2"]).by_width
+    assert compare_times(session, session.runs["r1"], session.runs["r2"]).by_width
 
 
 @pytest.mark.process
 def test_results_of_another_dtype_are_refused_a_verdict(stage, monkeypatch):
     monkeypatch.setenv("RESULT_OF_B", results(stage.folder, "half", np.ones(3, np.float16)))
     session = stage.compare(side("A"), side("B", environment={"TAKES": "5e-4"}))
-    times = compared(session, session.runs["r1"], session.runs["r2"])
+    times = compare_times(session, session.runs["r1"], session.runs["r2"])
     assert times.verdict == "inconclusive"
     assert "float32[3] and float16[3]" in times.reason
     assert [one.code for one in session.runs["r2"].warnings] == ["unlike_results"]
@@ -150,7 +150,7 @@ def test_results_of_another_dtype_are_refused_a_verdict(stage, monkeypatch):
 def test_other_results_are_said_and_leave_the_verdict_alone(stage, monkeypatch):
     monkeypatch.setenv("RESULT_OF_B", results(stage.folder, "off", np.full(3, 1.03, np.float32)))
     session = stage.compare(side("A"), side("B", environment={"TAKES": "5e-4"}))
-    assert compared(session, session.runs["r1"], session.runs["r2"]).verdict == "faster"
+    assert compare_times(session, session.runs["r1"], session.runs["r2"]).verdict == "faster"
     (warning,) = session.runs["r2"].warnings
     assert warning.code == "results_differ"
     assert "differs from A's by 3.0e-02" in warning.message
@@ -163,7 +163,7 @@ def test_a_side_that_fails_ends_the_comparison_and_wins_nothing(stage, monkeypat
     session = stage.compare(side("A"), side("B"), launches=5)
     assert {run.plan.side: run.status for run in session.runs.values()}[broken] == "failed"
     assert max(len(run.launches) for run in session.runs.values()) == 1, "there is nothing left to compare"
-    times = compared(session, session.runs["r1"], session.runs["r2"])
+    times = compare_times(session, session.runs["r1"], session.runs["r2"])
     assert times.verdict == "inconclusive"
     assert "failed" in times.reason
 
@@ -173,11 +173,11 @@ def test_other_devices_and_one_sided_throttling_are_refused(three):
     session = copy.deepcopy(three)
     first, other = session.runs["r1"], session.runs["r2"]
     session.apply(e.DeviceReading(run="r2", device="cpu:0", throttle_reasons=["heat"]))
-    assert "throttled its clocks during its run only" in compared(session, first, other).reason
+    assert "throttled its clocks during its run only" in compare_times(session, first, other).reason
     for run, kind in ((first, "H100"), (other, "H200")):
         devices = [{"id": "cpu:0", "platform": "cpu", "kind": kind}]
         run.environment = e.EnvironmentRead(python="3.11", numpy="2", devices=devices)
-    assert compared(session, first, other).reason == "another kind of device (H100, H200)"
+    assert compare_times(session, first, other).reason == "another kind of device (H100, H200)"
 
 
 @pytest.fixture

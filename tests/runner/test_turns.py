@@ -429,7 +429,7 @@ def test_a_width_ends_them_after_three(monkeypatch):
         looked.append(run.plan.side)
         return compare([])
 
-    monkeypatch.setattr(speedup, "compared", compared)
+    monkeypatch.setattr(speedup, "compare_times", compared)
     monkeypatch.setattr("jaxprof.stats.comparison.narrow_enough", narrow)
     rule = LaunchRule(None, 0.02, Clock())
     assert [rule.ends(session(), ["r1", "r2"]) for _ in range(3)] == [False, False, True]

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 import pytest_jaxprof
-from jaxprof.testing.items import limited
+from jaxprof.testing.items import enforce_limits
 from tables import rows
 
 LIMITED = """
@@ -142,5 +142,5 @@ def test_a_worker_of_xdist_fails_the_test_and_not_the_run():
     config = SimpleNamespace(workerinput={})
     item = Marked(config=config, nodeid="test_it.py::test_it", marker="max_kernel=1")
     pytest_jaxprof.pytest_collection_modifyitems([item])
-    with pytest.raises(pytest.fail.Exception, match="max_kernels"), limited(item):
+    with pytest.raises(pytest.fail.Exception, match="max_kernels"), enforce_limits(item):
         pass

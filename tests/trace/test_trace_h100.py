@@ -11,7 +11,7 @@ import pytest
 from made_traces import module_plane, op, read
 from xplane_wire import Line, Plane
 
-from jaxprof.analysis.kernels.measured import kernels_of, measured, whole_profile
+from jaxprof.analysis.kernels.measured import kernels_of, measure_kernels, whole_profile
 from jaxprof.analysis.kernels.ranking import ranking_on, roofline_ceilings
 from jaxprof.analysis.runs.ceilings import ceilings_for, machine_of_run
 from jaxprof.analysis.timeline.lanes import kernels_on, lanes_of, range_totals
@@ -153,7 +153,7 @@ def test_all_time_is_that_of_kernels_in_the_hlo(sessions):
     """`loop_compare_fusion`, the condition of the loop, was never launched: XLA knows the trip count."""
     for session in sessions.values():
         for number in (1, 2, 3):
-            assert measured(session, f"program:{number}").unmatched_share == pytest.approx(0)
+            assert measure_kernels(session, f"program:{number}").unmatched_share == pytest.approx(0)
         assert "loop_compare_fusion" not in {kernel.name for kernel in whole_profile(session)}
         assert "tiny_kernels" not in {finding.code for finding in explanation(session, "profile").findings}
 

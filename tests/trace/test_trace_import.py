@@ -9,7 +9,7 @@ import pytest
 from made_traces import cpu_plane, gpu_planes, host, hosts, on_cpu, on_gpu, op, read
 from xplane_wire import Line, Plane, space_bytes
 
-from jaxprof.analysis.kernels.measured import measured, whole_profile
+from jaxprof.analysis.kernels.measured import measure_kernels, whole_profile
 from jaxprof.analysis.target import Kind, kind_of
 from jaxprof.analysis.timeline.lanes import lanes_of, range_totals
 from jaxprof.analysis.timeline.model import read_timeline
@@ -60,7 +60,7 @@ def test_a_run_for_the_whole_and_one_for_each_program(tmp_path):
     assert second.plan.parameters == {"program": "9"}
     (warning,) = second.warnings
     assert (warning.code, "jit_g have times only" in warning.message) == ("no_hlo", True)
-    found = measured(session, first.id)
+    found = measure_kernels(session, first.id)
     assert {kernel.name: round(kernel.share or 0, 4) for kernel in found.kernels} == {"fusion": 0.7333, "dot.1": 0.2}, (
         "of all"
     )

@@ -136,7 +136,7 @@ def resolve(
                 path_here(word, "`jaxprof open URL` and the other commands fetch it.")
             named = _RUN_OF_URL.fullmatch(word) if runs else None
             url, run = (named[1], named[2]) if named else (word, "")
-            path = _fetched(url, note or (lambda text: None))
+            path = _fetch(url, note or (lambda text: None))
             if path.suffix == ".py":
                 raise UsageError(
                     f"{url} is a program, and what comes from a URL is not run",
@@ -156,10 +156,12 @@ def resolve(
             return Target(word, Kind.FUNCTION)
         if not kept and "." in word and all(part.isidentifier() for part in word.split(".")):
             return Target(word, Kind.FUNCTION)
-    return (_kept(word, jobs=jobs, runs=runs, is_revision=is_revision) if kept else None) or Target(word, Kind.NOTHING)
+    return (_find_session(word, jobs=jobs, runs=runs, is_revision=is_revision) if kept else None) or Target(
+        word, Kind.NOTHING
+    )
 
 
-def _kept(word: str, *, jobs: bool, runs: bool, is_revision: Callable[[str], bool] | None) -> Target | None:
+def _find_session(word: str, *, jobs: bool, runs: bool, is_revision: Callable[[str], bool] | None) -> Target | None:
     """Return the kept session, the job or the revision that a word names; for a program, which a command that only
     reads does not run, its newest session. None if there is nothing."""
     from jaxprof.session.log import Library
@@ -185,7 +187,7 @@ def _kept(word: str, *, jobs: bool, runs: bool, is_revision: Callable[[str], boo
     return replace(found, run=run) if found.path is not None else None
 
 
-def _fetched(url: str, note: Callable[[str], None]) -> Path:
+def _fetch(url: str, note: Callable[[str], None]) -> Path:
     """Fetch what is at a URL, once in a command, and return the path of the copy."""
     if url in _fetched_paths:
         return _fetched_paths[url]
@@ -252,7 +254,7 @@ def _is_profile(path: Path, head: bytes, *, is_folder: bool) -> bool:
 
 def whole_word(word: str) -> str:
     """Return the word of a function with the whole path of its file, so that it is valid from any folder."""
-    place, colon, function = (word, "", "") if word.endswith(".py") else word.rpartition(":")
-    if not place.endswith(".py"):
+    file, colon, function = (word, "", "") if word.endswith(".py") else word.rpartition(":")
+    if not file.endswith(".py"):
         return word
-    return f"{with_home(place).resolve()}{colon}{function}"
+    return f"{with_home(file).resolve()}{colon}{function}"

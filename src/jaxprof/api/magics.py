@@ -18,7 +18,7 @@ from jaxprof.base.files import with_home
 
 def load_ipython_extension(shell: Any) -> None:
     """Register the magic. `%load_ext jaxprof` calls this."""
-    shell.register_magic_function(lambda line, cell: _reported(record_cell, shell, line, cell), "cell", "jaxprof")
+    shell.register_magic_function(lambda line, cell: _show_error(record_cell, shell, line, cell), "cell", "jaxprof")
 
 
 def record_cell(shell: Any, line: str, cell: str) -> None:
@@ -65,7 +65,7 @@ def cell_name(shell: Any, file: str) -> str:
     return str(label[1]).replace("In[", "In [") if label and label[0] == "Cell" else file
 
 
-def _reported(work: Any, *arguments: Any) -> Any:
+def _show_error(work: Any, *arguments: Any) -> Any:
     """Show our own errors without a traceback, as IPython does when a magic is misused."""
     from IPython.core.error import UsageError as MagicError
 

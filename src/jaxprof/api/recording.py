@@ -105,7 +105,7 @@ class ProgramLog(LogWriter):
             event = replace(event, run=run, monotonic_seconds=event.monotonic_seconds or time.monotonic())
             match event:
                 case Compiled():
-                    self._sources |= {place.file for place in (event.called_from, event.defined_at) if place}
+                    self._sources |= {location.file for location in (event.called_from, event.defined_at) if location}
                 case ProgramSampled():
                     self._sources |= {line.file for line in event.lines}
                 case TextRecorded(name="hlo"):
@@ -362,7 +362,7 @@ class Recording:
         recorder.stop(error=error)
         for number, window in enumerate(self._windows, start=1):
             self._add_window_profile(window, f"window:{number}")
-        self._log.finish(_finished(error), time.monotonic() - self._began)
+        self._log.finish(_ending(error), time.monotonic() - self._began)
         self.path = self._log.path or self.path
         if self._log.changed or self._log.failure is not None:
             self.note = self._log.changed or str(self._log.failure)
@@ -424,7 +424,7 @@ class Recording:
             self._log.emit(WarningRaised(code="window_unread", message=message))
 
 
-def _finished(error: BaseException | None) -> RunFinished:
+def _ending(error: BaseException | None) -> RunFinished:
     """Return how the program ended, as far as this process can see."""
     if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
         return RunFinished(status="ok")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from jaxprof.base.errors import FileRefusedError, UsageError, unknown_name
-from jaxprof.base.files import PRIVATE, open_regular, private_folder, taking_place
+from jaxprof.base.files import PRIVATE, open_regular, private_folder, replace_file
 from jaxprof.base.units import bytes_
 from jaxprof.base.values import frozen
 
@@ -199,7 +199,7 @@ def keep(name: str, value: Value | None) -> None:
     if _parse(fresh, path) != wanted:
         raise UsageError(f"{path}: the line of {name} cannot be changed alone", "Change the file itself.")
     private_folder(path.parent)
-    with taking_place(path, PRIVATE) as part:
+    with replace_file(path, PRIVATE) as part:
         part.write_text(fresh, "utf-8")
 
 

@@ -91,7 +91,7 @@ def private_folder(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def taking_place(path: Path, mode: int = 0o666, *, only_regular: bool = False) -> Iterator[Path]:
+def replace_file(path: Path, mode: int = 0o666, *, only_regular: bool = False) -> Iterator[Path]:
     """Yield a new file beside `path`, which replaces it at the end. After an error, such as a full disk, the former
     file is still there, and nothing else. What is no regular file (`/dev/stdout`) is written in place.
 

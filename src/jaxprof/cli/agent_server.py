@@ -50,10 +50,10 @@ async def answer_of_command(
     """Return the answer of `jaxprof COMMAND OPTIONS -- ARGUMENTS`, with at most `limit` rows of each list."""
     bounded = [] if limit is None else ["--limit", str(limit)]
     text = await _run([*command.split(), *options, *bounded, "--format", "json", "--", *arguments], seconds)
-    return _result(text if len(text) <= MOST_CHARACTERS else _shortened(text, limit or max(_FEWER) + 1))
+    return _result(text if len(text) <= MOST_CHARACTERS else _shorten(text, limit or max(_FEWER) + 1))
 
 
-def _shortened(text: str, limit: int) -> str:
+def _shorten(text: str, limit: int) -> str:
     """Return the answer with fewer rows of each list, and count the rest in `truncated`; else an error."""
     whole = json.loads(text)
     for rows in filter(lambda rows: "data" in whole and rows < limit, _FEWER):
@@ -181,7 +181,7 @@ def _result(text: str) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=text)], is_error="error" in json.loads(text))
 
 
-def _given(**options: str | Sequence[str]) -> list[str]:
+def _option_words(**options: str | Sequence[str]) -> list[str]:
     """Return the options that have a value, an item each for those with several."""
     named = ((name.rstrip("_"), [value] if isinstance(value, str) else value) for name, value in options.items())
     return [f"--{name}={value}" for name, values in named for value in values if value]
@@ -209,7 +209,7 @@ async def open_session(
     findings, transfers, timeline of recorded programs. A job has only its summary: its processes compared, what is
     missing, who is late. Seconds and bytes; null is unknown."""
     return await answer_of_command(
-        "open", [*([] if view == "summary" else [f"--{view}"]), *_given(run=run)], [session], limit=limit
+        "open", [*([] if view == "summary" else [f"--{view}"]), *_option_words(run=run)], [session], limit=limit
     )
 
 
@@ -260,7 +260,7 @@ async def hlo(
     """What XLA made of a program: kernels with costs and least times, findings with advice, barriers (why kernels
     were not fused further). With `for_device`, for a device that is not here: lower bounds, not measured times."""
     options = [] if diff or view == "summary" else [f"--{view}"]
-    options += _given(diff=diff, run=run, for_=for_device, mesh=mesh, arg=arguments, set=settings)
+    options += _option_words(diff=diff, run=run, for_=for_device, mesh=mesh, arg=arguments, set=settings)
     return await answer_of_command("hlo", options, [target], limit=limit, seconds=_COMPILE_SECONDS)
 
 
@@ -274,7 +274,7 @@ async def run(
     budget_seconds: Annotated[float, Field(description="How long each is timed", gt=0, le=60)] = 2.0,
 ) -> CallToolResult:
     """Measure a workload or a function in fresh processes, phase by phase, and keep the session. This runs its code."""
-    options = _given(arg=arguments, variant=variant, budget=str(budget_seconds))
+    options = _option_words(arg=arguments, variant=variant, budget=str(budget_seconds))
     return await answer_of_command("run", options, [target], limit=20, seconds=_COMPILE_SECONDS)
 
 
@@ -286,5 +286,5 @@ async def compare_code(
     """Which of two functions is faster, measured in turns, with a verdict, and whether they compute the same. This runs
     their code. `inconclusive` is an answer: do not report a speed-up then."""
     return await answer_of_command(
-        "compare", _given(arg=arguments), [before, after], limit=20, seconds=_COMPILE_SECONDS
+        "compare", _option_words(arg=arguments), [before, after], limit=20, seconds=_COMPILE_SECONDS
     )

@@ -178,8 +178,8 @@ def print_job(job: JobFigures, form: str) -> None:
 
     if form == "json":
         late = dict.fromkeys(finding.index for finding in job.findings if finding.index is not None)
-        places = {process.index: lasting_name(Path(process.path)) for process in job.processes}
-        print_facts("job", job, [command_line("explain", places[index]) for index in late])
+        sessions = {process.index: lasting_name(Path(process.path)) for process in job.processes}
+        print_facts("job", job, [command_line("explain", sessions[index]) for index in late])
     elif form == "csv":
         print_csv(hosts.process_table(job))
     elif form == "text":
@@ -188,7 +188,7 @@ def print_job(job: JobFigures, form: str) -> None:
         raise no_form("a job", form, "text", "json", "csv")
 
 
-def explained_job(folder: Path, job: JobFigures | None = None) -> Explanation:
+def explain_job(folder: Path, job: JobFigures | None = None) -> Explanation:
     """Return what to do about the job in `folder`, whose figures are `job` if they have been read. Raises
     FileRefusedError if it has no readable session."""
     from jaxprof.findings.derive import explanation_of_job

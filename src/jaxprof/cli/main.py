@@ -272,6 +272,6 @@ def wants_json(words: Sequence[str]) -> bool:
     """Return whether a command line requests JSON. Only its words tell, because it may be unreadable."""
     ours = list(takewhile(lambda word: word != "--", words))
     if ours and (ours[0] == "script" or ours[0].endswith(".py")):  # what follows its target belongs to the program
-        places = (at for at, word in enumerate(ours) if word.endswith(".py") or word in ("-m", "-"))
-        ours = ours[: next(places, len(ours))]
+        targets = (at for at, word in enumerate(ours) if word.endswith(".py") or word in ("-m", "-"))
+        ours = ours[: next(targets, len(ours))]
     return "--format=json" in ours or ("--format", "json") in pairwise(ours)

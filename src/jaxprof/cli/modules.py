@@ -110,7 +110,7 @@ def find_pair(
     return found
 
 
-def compiled_programs(
+def compile_programs(
     target: Target, options: CompileOptions, variables: Mapping[str, str] | None = None
 ) -> list[tuple[Session, Run]]:
     """Return the compiled programs of the target, each with its session; notes about them are printed. Raises

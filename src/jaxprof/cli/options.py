@@ -21,7 +21,7 @@ from jaxprof.base.errors import UsageError
 from jaxprof.cli.output import Command, combine_options
 
 
-def completed_by(name: str) -> Callable[[click.Context, click.Parameter, str], Any]:
+def complete_with(name: str) -> Callable[[click.Context, click.Parameter, str], Any]:
     def complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> Any:
         from jaxprof.cli import complete as completions
 
@@ -103,7 +103,7 @@ device = partial(
     "--device",
     show_default=True,
     metavar="D",
-    shell_complete=completed_by("device"),
+    shell_complete=complete_with("device"),
     help="The device to run on, in place of the one that JAX uses.",
 )
 force = partial(click.option, "--force", is_flag=True, help="Replace the file of --out.")
@@ -160,7 +160,7 @@ def target(what: str) -> Callable[[Command], Command]:
             "for_devices",
             metavar="DEVICE[,DEVICE...]",
             default="",
-            shell_complete=completed_by("target_device"),
+            shell_complete=complete_with("target_device"),
             help=what,
         ),
         click.option(
@@ -285,12 +285,12 @@ class ViewFlag(click.Option):
 
 
 def views(helps: Mapping[str, str]) -> Callable[[Command], Command]:
-    """Return flags that exclude each other (`--kernels` for `kernels`), with their help; see `chosen_view`."""
+    """Return flags that exclude each other (`--kernels` for `kernels`), with their help; see `choose_view`."""
     flags = partial(click.option, cls=ViewFlag, is_flag=True, expose_value=False)
     return combine_options(*(flags(f"--{name}", help=text) for name, text in helps.items()))
 
 
-def chosen_view(*others: str) -> str | None:
+def choose_view(*others: str) -> str | None:
     """Return the requested view, or None. Raises UsageError for two views, or for a view beside one of `others`:
     parameters that also choose what is printed."""
     flags = [each for each in click.get_current_context().command.params if isinstance(each, ViewFlag)]

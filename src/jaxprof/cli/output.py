@@ -275,12 +275,12 @@ def refuse_existing(out: Path) -> None:
 def write_whole(out: Path, *, force: bool) -> Iterator[Path]:
     """Yield a file to write, which takes the place of `out` at the end. Raises StorageError if `out` exists, unless
     `force`, and if it cannot be written."""
-    from jaxprof.base.files import taking_place
+    from jaxprof.base.files import replace_file
 
     if not force:
         refuse_existing(out)
     try:
-        with taking_place(out) as file:
+        with replace_file(out) as file:
             yield file
     except OSError as error:
         raise StorageError(f"{out} cannot be written: {system_words(error)}", "Name another place.") from error
@@ -306,7 +306,7 @@ def notes(lines: Iterable[str]) -> None:
         note(line)
 
 
-def confirmed(question: str, *, yes: bool, refusal: JaxprofError | None = None) -> bool:
+def confirm(question: str, *, yes: bool, refusal: JaxprofError | None = None) -> bool:
     """Return whether the user agrees; asks on stderr unless `yes`. Raises `refusal`, by default a UsageError, if there
     is no terminal to ask on."""
     if not yes and not sys.stdin.isatty():
@@ -330,7 +330,7 @@ def start_question(source: str, *, yes: bool) -> Ask:
         )
         if not yes and not sys.stderr.isatty():
             raise refusal
-        if not confirmed("Start it, with your rights?", yes=yes, refusal=refusal):
+        if not confirm("Start it, with your rights?", yes=yes, refusal=refusal):
             raise NotAskedFor("nothing was started", "")
 
     return ask

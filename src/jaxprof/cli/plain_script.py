@@ -20,7 +20,7 @@ import click
 from jaxprof.base.errors import FileRefusedError, StorageError, UsageError
 from jaxprof.base.operating_system import python_words
 from jaxprof.cli import output
-from jaxprof.cli.answers import explained_job, print_conclusion, print_job, print_session
+from jaxprof.cli.answers import explain_job, print_conclusion, print_job, print_session
 from jaxprof.cli.options import words_given
 from jaxprof.cli.output import ExitCode
 from jaxprof.runner.new_session import new_writer, report_location
@@ -232,5 +232,5 @@ def _report(folder: Path, form: str) -> None:
     for line in report_lines(summary(job), width):
         note(line)
     note(f"job: {lasting_name(folder)}")
-    for line in conclusion_lines(conclusion(explained_job(folder, job)), width):
+    for line in conclusion_lines(conclusion(explain_job(folder, job)), width):
         note(line)

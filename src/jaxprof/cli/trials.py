@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 _MOST_FINDINGS = 100
 
 
-def compiled_run(target: Target, folder: Path, words: Mapping[str, Any]) -> tuple[PlannedRun, Iterable[Finding]]:
+def compile_run(target: Target, folder: Path, words: Mapping[str, Any]) -> tuple[PlannedRun, Iterable[Finding]]:
     """Return the run of a function or a workload, and what its compiled program shows. Raises JaxprofError."""
     from jaxprof.analysis.kernels.hlo_program import CompileOptions
-    from jaxprof.cli.modules import compiled_programs
+    from jaxprof.cli.modules import compile_programs
     from jaxprof.runner.device_choice import choose
     from jaxprof.runner.sides import plan_sides, sides_of
 
@@ -43,14 +43,14 @@ def compiled_run(target: Target, folder: Path, words: Mapping[str, Any]) -> tupl
         device=device,
         python=Path(side.interpreter.path),
     )
-    session, _ = compiled_programs(target, options, original.environment)[-1]
+    session, _ = compile_programs(target, options, original.environment)[-1]
     return original, explanation(session, target.word, most=_MOST_FINDINGS).findings
 
 
-def recorded_run(target: Target, words: Mapping[str, Any]) -> tuple[PlannedRun, Iterable[Finding]]:
+def plan_recorded(target: Target, words: Mapping[str, Any]) -> tuple[PlannedRun, Iterable[Finding]]:
     """Return the run that a session has, planned again, and what the session shows. Asks before anything starts that
     the session names. Raises JaxprofError."""
-    from jaxprof.runner.rerun import chosen_runs, plan_again, recorded_starts, refuse_fetched
+    from jaxprof.runner.rerun import choose_runs, list_starts, plan_again, refuse_fetched
     from jaxprof.session import Session
     from jaxprof.session.log import load
 
@@ -58,7 +58,7 @@ def recorded_run(target: Target, words: Mapping[str, Any]) -> tuple[PlannedRun, 
     refuse(fixed, "is fixed by the session", "Name the function in place of the session.")
     refuse_fetched(target.file)
     session = load(target.file, Session)
-    runs = changeable_runs(chosen_runs(session, target.run))
+    runs = changeable_runs(choose_runs(session, target.run))
     if len(runs) != 1:
         named = ", ".join(f"{target.word}:{run.id}" for run in runs)
         raise UsageError(
@@ -67,7 +67,7 @@ def recorded_run(target: Target, words: Mapping[str, Any]) -> tuple[PlannedRun, 
         )
     run = runs[0]
     *_, planned = plan_again(session, run.id)
-    start_question(target.word, yes=words["yes"])(recorded_starts(session, run))
+    start_question(target.word, yes=words["yes"])(list_starts(session, run))
     interpreter = find_interpreter(Path(words["python"]) if words["python"] else None)
     spec = replace(planned.spec, device=words["device"] or planned.spec.device)
     # A program and its captures include the call; another run that was measured is another function.

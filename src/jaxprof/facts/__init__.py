@@ -118,7 +118,7 @@ class Fact(Generic[Row]):
                 return lambda row: {name: inner(value) for name, value in read(row).items()}
             if self.unit.json == "object":
                 return lambda row: None if (cell := read(row)) is None else inner(cell)
-            return lambda row: _recorded(inner, read(row))
+            return lambda row: _record_all(inner, read(row))
         if self.unit.json == "array":
             return lambda row: list(cell) if isinstance(cell := read(row), tuple) else cell
         if self.unit.json == "string":
@@ -129,7 +129,7 @@ class Fact(Generic[Row]):
 Facts: TypeAlias = tuple[Fact[Row], ...]
 
 
-def _recorded(record: Callable[[Any], dict[str, Any]], rows: Iterable[Any] | None) -> Any:
+def _record_all(record: Callable[[Any], dict[str, Any]], rows: Iterable[Any] | None) -> Any:
     if rows is None:
         return None
     return map(record, rows) if isinstance(rows, Iterator) else [record(row) for row in rows]

@@ -25,9 +25,9 @@ OF_PROGRAMS = ("compiles", "findings", "transfers", "timeline")
 
 def view_of(view: str) -> RunItems:
     if view == "kernels":
-        from jaxprof.facts.kernels import KERNELS, measured_rows
+        from jaxprof.facts.kernels import KERNELS, capture_rows
 
-        return RunItems(KERNELS, measured_rows)
+        return RunItems(KERNELS, capture_rows)
     if view == "memory":
         from jaxprof.analysis.kernels.memory import memory_of_run
         from jaxprof.facts.memory import BUFFERS

@@ -15,7 +15,7 @@ from jaxprof.analysis.runs.ab import AbResult, ab_results
 from jaxprof.base.grouping import Pair
 from jaxprof.base.units import UNKNOWN, bytes_, growth, integer, scaled, seconds
 from jaxprof.facts import FROM_FILE, HEADER, SENTENCE, Fact, Facts, column, optional, pick, recorder, within
-from jaxprof.facts.kernels import places_text
+from jaxprof.facts.kernels import lines_text
 from jaxprof.facts.programs import REASONS
 from jaxprof.facts.runs import OF_RUN, PARAMETERS, RUNS, TIMES_COMPARED
 from jaxprof.facts.sides import KEPT, PLAN, SPEC, VERSUS, SideRow, side_rows
@@ -62,13 +62,13 @@ _LAYOUT = re.compile(r"(?<=\])\{[^{}]*\}")
 _FINDINGS_NAMED = 4
 
 
-def signed(value: float | None, text: str) -> str:
+def with_sign(value: float | None, text: str) -> str:
     """Return `text`, the shown value, with a plus sign if the value is positive."""
     return UNKNOWN if value is None else f"+{text}" if value > 0 else text
 
 
 def seconds_difference(value: float | None) -> str:
-    return signed(value, "0" if value == 0 else seconds(value))
+    return with_sign(value, "0" if value == 0 else seconds(value))
 
 
 def _exact(key: str, unit: Unit, title: str, meaning: str) -> Fact[Mapping[str, float]]:
@@ -215,7 +215,7 @@ KERNELS_COMPARED: Facts[KernelDifference] = (
     *_sides("seconds", SECONDS, "Time in one call"),
     Fact("part_seconds", SECONDS, "What it adds to the difference", title="difference", show=seconds_difference),
     Fact("speed", TEXT, "faster or slower, where its times say so", title=""),
-    column("line", lambda row: places_text(row.kernel.sources) if row.kernel and row.kernel.sources else None,
+    column("line", lambda row: lines_text(row.kernel.sources) if row.kernel and row.kernel.sources else None,
            widest=24),
     Fact("file", TEXT, "File of the source line that it comes from", "kernel.source.file"),
     Fact("line", INDEX, "Line of the source that it comes from", "kernel.source.line"),
@@ -250,7 +250,7 @@ BUFFERS_COMPARED: Facts[Pair[LiveValue]] = (
     Fact("instruction", TEXT, "The HLO instruction that makes it", "either.instruction", "of", widest=30),
     *_sides("bytes", BYTES, "Size", "bytes"),
     Fact("part_bytes", BYTES, "What it adds to the difference of the peaks", lambda row: int(row.part("bytes")),
-         "difference", show=lambda value: signed(value, bytes_(value))),
+         "difference", show=lambda value: with_sign(value, bytes_(value))),
     Fact("shape", TEXT, "Its type and shape", "either.shape", "shape", gives_way=True),
     Fact("op_name", TEXT, "JAX's path", "either.op_name"),
 )  # fmt: skip
@@ -385,7 +385,7 @@ DIFFERENCE: Facts[SessionDifference] = (
 )
 
 
-def compared_environment(difference: SessionDifference) -> tuple[list[Difference[str]], bool]:
+def comparable_environment(difference: SessionDifference) -> tuple[list[Difference[str]], bool]:
     """Return what of the environments can be compared, and whether one side reports no JAX, so has no such settings."""
     versions = next((row for row in difference.environment if row.code == "jax"), None)
     one_sided = versions is not None and None in (versions.before, versions.after)
@@ -399,7 +399,7 @@ _VERSUS: Facts[SessionDifference] = (
         *(fact for fact in PAIR if fact.key != "side"),
     )),
     Fact("environment", ROWS, "What differs between the environments",
-         lambda difference: [row for row in compared_environment(difference)[0] if row.differs], inside=ENVIRONMENT),
+         lambda difference: [row for row in comparable_environment(difference)[0] if row.differs], inside=ENVIRONMENT),
 )  # fmt: skip
 _MEASURED_SIDE: Facts[SideRow] = (
     *SPEC,

@@ -45,7 +45,7 @@ class ListedDevice:
         return limit if limit is not None else self.device.memory_limit_bytes
 
 
-def listed_devices(devices: Sequence[Device], readings: Sequence[DeviceReading]) -> list[ListedDevice]:
+def list_devices(devices: Sequence[Device], readings: Sequence[DeviceReading]) -> list[ListedDevice]:
     """Return the devices in order, each with its reading if there is one."""
     by_device = {reading.device: reading for reading in readings}
     titled = bool(title_of(devices))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from jaxprof.base.errors import UsageError, unknown_name
 from jaxprof.base.units import UNKNOWN, percent
 from jaxprof.facts import Fact, Facts, column, pick, within
-from jaxprof.facts.comparisons import EXACT, FIGURES, TIMES, figure_text, growth_text, signed
+from jaxprof.facts.comparisons import EXACT, FIGURES, TIMES, figure_text, growth_text, with_sign
 from jaxprof.facts.sides import VERSUS, basis_lines, results_text
 from jaxprof.facts.units import COUNT, LIST, NUMBER, OBJECT, ROWS, TEXT, TRUTH
 from jaxprof.findings.compare.gate import GateBase, GateLimit, GateResult, GateRow
@@ -55,7 +55,7 @@ def _growth(row: GateRow) -> str:
         return growth_text(row.figure)
     if row.times is None or row.growth is None:
         return UNKNOWN
-    grown, *bounds = (signed(share, percent(share)) for share in (row.growth, *(row.times.growth_interval or ())))
+    grown, *bounds = (with_sign(share, percent(share)) for share in (row.growth, *(row.times.growth_interval or ())))
     return f"{grown} ({' to '.join(bounds)})" if bounds else grown
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.analysis.kernels.ranking import KernelOptions, released, rows_of
+from jaxprof.analysis.kernels.ranking import KernelOptions, release_each, rows_of
 from jaxprof.base.values import frozen
 from jaxprof.facts import SENTENCE, Fact, Facts, optional, within
 from jaxprof.facts.kernels import KERNELS, KernelRow
@@ -104,7 +104,7 @@ def _lazy_rows(make: Callable[[HloProgram], Iterable[Any]]) -> Callable[[HloProg
 
 def kernels_of_program(program: HloProgram, choice: KernelOptions, *, keep: bool = False) -> Iterator[KernelRow]:
     """Yield the kernels that `choice` selects, each with what a capture measured of it."""
-    rows = released(rows_of(program.hlo, program.machine, choice, measured=program.measured, keep=keep))
+    rows = release_each(rows_of(program.hlo, program.machine, choice, measured=program.measured, keep=keep))
     yield from (KernelRow(row.kernel.name, row, row.measured) for row in rows)
 
 

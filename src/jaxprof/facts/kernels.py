@@ -38,11 +38,11 @@ LEAST_SHARE = 0.0001
 """Smallest share that is shown as a figure; a smaller one is shown as less than this."""
 
 
-def places_text(places: Sequence[HloSourceLocation]) -> str:
+def lines_text(locations: Sequence[HloSourceLocation]) -> str:
     """Return all source lines in short, `model.py:88,90 layers.py:7`; a dash for none."""
-    if len(places) == 1:  # as most kernels of a large module have
-        return places[0].short
-    lines = grouped((source.file, source.line) for source in places)
+    if len(locations) == 1:  # as most kernels of a large module have
+        return locations[0].short
+    lines = grouped((source.file, source.line) for source in locations)
     words = (f"{file.rpartition('/')[2]}:{','.join(map(str, numbers))}" for file, numbers in lines.items())
     return " ".join(words) or UNKNOWN
 
@@ -148,9 +148,9 @@ KERNELS: Facts[KernelRow] = (
 
 def kernel_rows(session: Session, run: Run) -> Iterator[KernelRow]:
     """Yield the kernels of the HLO with what was measured of each, then those that only the capture has."""
-    from jaxprof.analysis.kernels.measured import measured
+    from jaxprof.analysis.kernels.measured import measure_kernels
 
-    measured_run = measured(session, run.id)
+    measured_run = measure_kernels(session, run.id)
     measured_by_name = measured_run.by_name() if measured_run is not None else {}
     joined: set[int] = set()
     for static in _hlo_kernels(session, run):
@@ -163,7 +163,7 @@ def kernel_rows(session: Session, run: Run) -> Iterator[KernelRow]:
             yield KernelRow(kernel.name, None, kernel)
 
 
-def measured_rows(session: Session, run: Run) -> list[KernelRow] | None:
+def capture_rows(session: Session, run: Run) -> list[KernelRow] | None:
     """Return the kernels of the captures of a run, longest self time first; None without a capture."""
     from jaxprof.analysis.kernels.measured import capture_of
 

@@ -56,9 +56,9 @@ class _RunRow(RunRow):
 
     @property
     def measured(self) -> Any:
-        from jaxprof.analysis.kernels.measured import measured
+        from jaxprof.analysis.kernels.measured import measure_kernels
 
-        return measured(self.session, self.run.id)
+        return measure_kernels(self.session, self.run.id)
 
     @property
     def is_jit(self) -> bool:

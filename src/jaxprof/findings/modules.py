@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.kernels.measured import measured
+from jaxprof.analysis.kernels.measured import measure_kernels
 from jaxprof.analysis.kernels.ranking import ranking_on
 from jaxprof.analysis.runs.ceilings import ceilings_for, machine_of_run, processor_share
 from jaxprof.base.values import frozen
@@ -56,7 +56,7 @@ def weights_of_call(session: Session, run: Run, module: Module) -> KernelWeights
 
     summary = result(session, run.id).summary
     median, low, high = (summary.median, summary.low, summary.high) if summary is not None else (None, None, None)
-    captured = measured(session, run.id)
+    captured = measure_kernels(session, run.id)
     captured_seconds = sum(kernel.self_seconds for kernel in captured.kernels) if captured is not None else 0.0
     if captured is not None and captured_seconds > 0:
         shares = {kernel.name: kernel.self_seconds / captured_seconds for kernel in reversed(captured.kernels)}
@@ -82,7 +82,7 @@ def weights_of_profile(session: Session, run: Run, program: ProgramResult | None
     the recorded program's."""
     from jaxprof.analysis.timeline.profile import device_steps
 
-    captured = measured(session, run.id)
+    captured = measure_kernels(session, run.id)
     imported = [each for each in session.runs.values() if each.plan.how == IMPORTED]
     rows = [row for each in imported if IMPORTED in each.measured for row in each.measured[IMPORTED].rows]
     spans = (device.span_seconds for each in imported for device in device_steps(each.steps))
@@ -132,7 +132,7 @@ def module_findings(
 
 
 def _slow(session: Session, module: Module, run: Run) -> Iterator[Finding]:
-    captured, device = measured(session, run.id), ceilings_for(session, run)
+    captured, device = measure_kernels(session, run.id), ceilings_for(session, run)
     if captured is None or device is None:
         return
     ours = processor_share(session, run)

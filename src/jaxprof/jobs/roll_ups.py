@@ -23,7 +23,7 @@ import numpy as np
 
 from jaxprof.base.database import connect
 from jaxprof.base.errors import system_words
-from jaxprof.base.files import PRIVATE, private_folder, taking_place
+from jaxprof.base.files import PRIVATE, private_folder, replace_file
 from jaxprof.base.limits import PROCESSES as PROCESSES_READ
 from jaxprof.base.limits import QUERY_TIME, bounded_memory
 from jaxprof.base.units import and_more, integer
@@ -242,7 +242,7 @@ class RollUps:
         duckdb.Error for files that cannot be read together."""
         path = _path_of_compact(self.folder, table, files)
         private_folder(path.parent)
-        with taking_place(path, PRIVATE, only_regular=True) as fresh:
+        with replace_file(path, PRIVATE, only_regular=True) as fresh:
             rows = f"SELECT * FROM {_read_files_sql(files)} ORDER BY process"
             self.connection.execute(f"COPY ({rows}) TO {_quote(fresh)} (FORMAT parquet, COMPRESSION zstd)")
         for other in path.parent.glob(f"{table}-*.parquet"):

@@ -82,7 +82,7 @@ def rows_table(schema: Any, rows: Iterable[list[Any]]) -> Table[list[Any]]:
             "A column of the SELECT",
             partial(_cell, index),
             field.name,
-            show=_shown,
+            show=_cell_text,
             right=any(kind(field.type) for kind in _NUMBERS),
             widest=_WIDEST if len(schema) > 1 else 0,
         )
@@ -95,7 +95,7 @@ def _cell(index: int, row: list[Any]) -> Any:
     return plain_value(row[index])
 
 
-def _shown(value: Any) -> str:
+def _cell_text(value: Any) -> str:
     if value is None:
         return UNKNOWN
     if isinstance(value, bool):

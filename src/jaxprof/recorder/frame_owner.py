@@ -72,7 +72,7 @@ def outwards(frame: FrameType | None, most: int = _FRAMES_OF_A_CALL) -> Iterator
         frame = frame.f_back
 
 
-def called_from(frame: FrameType | None) -> SourceLocation:
+def user_location(frame: FrameType | None) -> SourceLocation:
     """Return the user's innermost location at or above `frame`; else the innermost outside JAX, or `NOWHERE`."""
     fallback = NOWHERE
     for caller in outwards(frame, _FRAMES_LOOKED_AT):
@@ -86,7 +86,7 @@ def called_from(frame: FrameType | None) -> SourceLocation:
     return fallback
 
 
-def raised_at(error: BaseException) -> SourceLocation:
+def error_location(error: BaseException) -> SourceLocation:
     """Return the line of a syntax error; of another exception the user's innermost line that it went through, otherwise
     the innermost line of all; `NOWHERE` if it has no traceback."""
     if isinstance(error, SyntaxError) and error.filename and os.path.isfile(error.filename):

@@ -63,13 +63,13 @@ class JaxFinder:
 
         def create_module(spec: ModuleSpec) -> ModuleType:
             module = create(spec) or ModuleType(spec.name)
-            steps: tuple[Callable[[], object], ...] = (partial(execute, module), imported)
+            steps: tuple[Callable[[], object], ...] = (partial(execute, module), on_import)
             # dict.fromkeys(map(call, steps), module) calls the steps one after the other, in C.
             loader.exec_module = partial(dict.fromkeys, map(call, steps))
             self._began = time.monotonic()
             return module
 
-        def imported() -> None:
+        def on_import() -> None:
             del loader.create_module, loader.exec_module
             self.remove()
             self._on_imported(time.monotonic() - self._began)

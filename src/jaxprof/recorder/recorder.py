@@ -27,7 +27,7 @@ from jaxprof.events import (
     ProgramStarted,
     WarningRaised,
 )
-from jaxprof.recorder.frame_owner import raised_at
+from jaxprof.recorder.frame_owner import error_location
 from jaxprof.recorder.guest import raised_by_program
 from jaxprof.recorder.jax_import import JaxFinder
 
@@ -202,7 +202,7 @@ class Recorder:
         if isinstance(event, Compiled) and event.compile_seconds is not None:
             self._compiled = True
             if self._sampler is not None:
-                self._sampler.compiled(event)
+                self._sampler.note_compiled(event)
         if self._window is not None:
             self._window.take(event)
 
@@ -287,4 +287,4 @@ def failure(error: BaseException | None, seconds: float) -> dict[str, Any]:
     except Exception:  # noqa: BLE001 - the program's own method
         message = ""
     text = f"{name}: {message}" if message else name
-    return {"error": text, "error_at": raised_at(error), "error_seconds": seconds}
+    return {"error": text, "error_at": error_location(error), "error_seconds": seconds}

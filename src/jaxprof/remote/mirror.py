@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
 from jaxprof.base.errors import FileRefusedError, MissingFileError, StorageError, UsageError, system_words
-from jaxprof.base.files import PARTIAL, PRIVATE, private_folder, taking_place
+from jaxprof.base.files import PARTIAL, PRIVATE, private_folder, replace_file
 from jaxprof.base.limits import FETCH_TIME, FETCHED, FETCHED_FILES
 from jaxprof.base.units import bytes_
 from jaxprof.base.values import frozen
@@ -95,7 +95,7 @@ class Mirror:
         try:
             private_folder(self._folder)
             missing = self._refresh(progress)
-            with taking_place(note, PRIVATE, only_regular=True) as fresh:
+            with replace_file(note, PRIVATE, only_regular=True) as fresh:
                 fresh.write_text(self.remote.shown, "utf-8")
         except StoreFailure as failure:
             if not (note.exists() and self.path.exists()):
@@ -137,7 +137,7 @@ class Mirror:
         """Return the files in and below the folder, or the one file, without names that are unsafe as local names.
         Raises FileRefusedError, also for more than the limits allow."""
         with _failures(self.remote):
-            listed = self._in_time(self._listed)
+            listed = self._in_time(self._list)
         if len(listed) > FETCHED_FILES.most:
             raise FileRefusedError(f"{self.remote.shown} holds {FETCHED_FILES.words}", FETCHED_FILES.hint)
         named = ((_relative(path, self._root), path, info) for path, info in listed.items())
@@ -153,7 +153,7 @@ class Mirror:
             raise FileRefusedError(f"{self.remote.shown} holds {FETCHED.words}", FETCHED.hint)
         return files
 
-    def _listed(self) -> dict[str, Any]:
+    def _list(self) -> dict[str, Any]:
         info = self._files.info(self._root)
         if info.get("type") != "directory":
             return {self._root: info}
@@ -166,7 +166,7 @@ class Mirror:
         target = self._target(file)
         private_folder(target.parent)
         try:
-            with suppress(MissingFileError), taking_place(target, PRIVATE, only_regular=True) as fresh:
+            with suppress(MissingFileError), replace_file(target, PRIVATE, only_regular=True) as fresh:
                 self._receive(file, fresh)
         except StoreFailure as failure:
             return failure

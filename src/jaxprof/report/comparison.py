@@ -30,7 +30,7 @@ from jaxprof.facts.comparisons import (
     STATES_COMPARED,
     SUMS,
     answer,
-    compared_environment,
+    comparable_environment,
     exact_facts,
     figure_text,
     growth_text,
@@ -218,7 +218,7 @@ def _differing(columns: Sequence[Fact[Any]], rows: Sequence[Any], what: str) -> 
 
 
 def environment_table(difference: SessionDifference) -> Table[Difference[str]]:
-    listed, one_sided = compared_environment(difference)
+    listed, one_sided = comparable_environment(difference)
     rows = [row for row in listed if row.differs]
     same = len(listed) - len(rows)
     notes = ["one side reports no JAX, whose settings are left out"] if one_sided else []

@@ -229,7 +229,7 @@ def json_pieces(data: Any) -> Iterator[str]:
             separator = ","
         yield "}"
     else:
-        yield encoded(data)
+        yield encode_json(data)
 
 
 def _has_iterator(data: dict[Any, Any]) -> bool:
@@ -239,7 +239,7 @@ def _has_iterator(data: dict[Any, Any]) -> bool:
     )
 
 
-def encoded(value: Any) -> str:
+def encode_json(value: Any) -> str:
     """Return `value` as compact JSON, with null for NaN and infinity; only values with these are searched."""
     try:
         return json_text(value, compact=True)

@@ -12,15 +12,15 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.kernels.ranking import LARGE, KernelGroup, KernelOptions, Ranked, released, rows_of
+from jaxprof.analysis.kernels.ranking import LARGE, KernelGroup, KernelOptions, Ranked, release_each, rows_of
 from jaxprof.base.text import safe
 from jaxprof.base.units import UNKNOWN, bytes_, counted, integer, percent, scaled, seconds
 from jaxprof.facts import Fact, column
-from jaxprof.facts.kernels import KERNELS, KernelRow, places_text
+from jaxprof.facts.kernels import KERNELS, KernelRow, lines_text
 from jaxprof.facts.units import plain
 from jaxprof.hlo.kernels.kernels import kernels
 from jaxprof.hlo.kernels.notices import NOT_OPTIMISED, Notice, notices, outline
-from jaxprof.report.renderers import Table, joined, text_lines
+from jaxprof.report.renderers import Table, join_tables, text_lines
 
 if TYPE_CHECKING:
     from jaxprof.analysis.kernels import MeasuredKernel
@@ -52,7 +52,7 @@ COLUMNS: dict[str, Fact[Ranked]] = {
     "intensity": column("FLOP/B", "kernel.intensity", scaled),
     "bound": column("bound", "bound"),
     "source": column("source", "source"),
-    "sources": column("source", "kernel.sources", places_text, right=False, widest=28),
+    "sources": column("source", "kernel.sources", lines_text, right=False, widest=28),
     "op_name": column("op name", "kernel.op_name", plain, widest=60),
     "order": column("order", "number"),
 }
@@ -67,7 +67,7 @@ def total_text(name: str, group: KernelGroup) -> str:
 
 def kernels_table(programs: Iterable[tuple[str, Iterable[KernelRow]]]) -> Table[tuple[str, KernelRow]]:
     """Return the kernels of labelled programs as one table for CSV, whose rows can be read once."""
-    return joined("label", KERNELS, programs)
+    return join_tables("label", KERNELS, programs)
 
 
 _MEASURED = ("share", "measured", "flops_per_second", "bytes_per_second")
@@ -95,7 +95,7 @@ def kernel_lines(
     shown = [name for name in SHOWN if name not in unknown]
     columns: list[Fact[Ranked]] = [COLUMNS[name] for name in shown]
     columns[0] = replace(columns[0], title=heading)
-    yield from text_lines(Table(columns, released(chain((first,), rows))), indent="")
+    yield from text_lines(Table(columns, release_each(chain((first,), rows))), indent="")
     if choice.top is not None:
         every = kernels(module)
         listed = [row.kernel for row in rows_of(module, machine, choice)]

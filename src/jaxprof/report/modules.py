@@ -41,7 +41,7 @@ def _findings_lines(program: HloProgram) -> Iterator[str]:
         cost = f"  ({cost_text(finding)})" if finding.seconds is not None or finding.bytes else ""
         yield safe(f"{finding.code}: {finding.message}{cost}")
         yield safe(f"    {finding.fix}")
-        lines = [place.short() for place in finding.places if place]
+        lines = [location.short() for location in finding.places if location]
         yield safe(f"    at {', '.join([*lines[:_LINES], and_more(finding.kernels, 5)])}")
         yield ""
     if not found:

@@ -23,7 +23,7 @@ LEFT_OUT_KEY = "jaxprofLeftOut"
 _CAPTURED = "`jaxprof run` captures kernels, and `jaxprof script --capture-steps 100` those of a script."
 
 
-def chosen_run(session: Session, name: str, run_id: str | None) -> Run:
+def choose_run(session: Session, name: str, run_id: str | None) -> Run:
     """Return run `run_id`, by default the only one with a timeline. Raises UsageError for none, or several."""
     usable = [run for run in session.runs.values() if TEXT_NAME in run.texts]
     listed = ", ".join(f"{run.id} ({run.label})" for run in usable[:10])
@@ -56,13 +56,15 @@ def _events(timeline: Timeline) -> Iterator[str]:
     devices = dict.fromkeys(chain((lane.device for lane in timeline.lanes), (row.device for row in timeline.counters)))
     processes = {device: number for number, device in enumerate(devices, 1)}
     for device, process in processes.items():
-        yield from _placed("process", process, 0, device)
+        yield from _name_and_order("process", process, 0, device)
     thread = 1
     for lane in timeline.lanes:
         process = processes[lane.device]
         track_of, tracks = tracks_of(lane)
         for track in range(tracks):
-            yield from _placed("thread", process, thread + track, f"{lane.name} ({track + 1})" if track else lane.name)
+            yield from _name_and_order(
+                "thread", process, thread + track, f"{lane.name} ({track + 1})" if track else lane.name
+            )
         names = [json_text(name) for name, _ in lane.labels]
         ops = [_op_arguments(timeline, op) for _, op in lane.labels]
         executions, correlations = lane.executions, lane.correlations
@@ -87,7 +89,7 @@ def _events(timeline: Timeline) -> Iterator[str]:
                              "args": {counter.unit: value}}, compact=True)  # fmt: skip
 
 
-def _placed(kind: str, process: int, thread: int, name: str) -> Iterator[str]:
+def _name_and_order(kind: str, process: int, thread: int, name: str) -> Iterator[str]:
     """Yield the name of a process or a thread, and its place, which is its number."""
     for key, value in (("name", name), ("sort_index", thread or process)):
         event = {"ph": "M", "pid": process, "tid": thread, "name": f"{kind}_{key}", "args": {key: value}}

@@ -77,7 +77,7 @@ def letters(program: ProgramResult, width: int) -> str:
     return "".join(LETTERS.get(max(states, key=lambda state: states[state]), "?") for states in seen)
 
 
-def rounded(parts: Sequence[float], whole: float) -> tuple[list[str], str]:
+def round_parts(parts: Sequence[float], whole: float) -> tuple[list[str], str]:
     """Format `parts` and their sum `whole`, in seconds, rounded so that printed parts add up to the printed sum."""
     decimals = 1 if whole >= 1000 else 2 if whole >= 100 else 3
     unit = 10.0**-decimals
@@ -157,7 +157,7 @@ def time_line_rows(program: ProgramResult) -> list[TimeLineRow]:
     shown = [state for state in program.timeline if state.seconds > 0]
     if all(state.state == NOT_SEEN for state in shown):
         return []
-    times, total = rounded([state.seconds for state in shown], program.wall_seconds)
+    times, total = round_parts([state.seconds for state in shown], program.wall_seconds)
     rows = []
     for state, time in zip(shown, times, strict=True):
         part = program.of_wall(state.seconds)

@@ -50,7 +50,7 @@ def text_lines(table: Table[Any], *, indent: str = "  ", width: int = 0, all_col
     rows = texts(table)
     page = list(islice(rows, PAGE if isinstance(table.rows, Iterator) else None))
     if page:
-        lines = _aligned(table, page, rows, indent, width, all_columns)
+        lines = _align(table, page, rows, indent, width, all_columns)
         if table.under is None:
             yield from lines
         else:
@@ -62,7 +62,7 @@ def text_lines(table: Table[Any], *, indent: str = "  ", width: int = 0, all_col
         yield from wrap(note, first=indent, width=width) if width else [indent + safe(note)]
 
 
-def _aligned(
+def _align(
     table: Table[Any], page: Sequence[list[str]], rest: Iterator[list[str]], indent: str, width: int, all_columns: bool
 ) -> Iterator[str]:
     """Yield heading, first page and `rest`. A longer table keeps empty columns: the rest may have values there."""
@@ -202,7 +202,9 @@ def texts(table: Table[Row]) -> Iterator[list[str]]:
     return ([show(read(row)) for read, show in readers] for row in table.rows)
 
 
-def joined(key: str, facts: Iterable[Fact[Row]], parts: Iterable[tuple[str, Iterable[Row]]]) -> Table[tuple[str, Row]]:
+def join_tables(
+    key: str, facts: Iterable[Fact[Row]], parts: Iterable[tuple[str, Iterable[Row]]]
+) -> Table[tuple[str, Row]]:
     """Join several tables with the same facts into one. Its first column, `key`, names the part of each row."""
     rows = ((name, row) for name, part in parts for row in part)
     of_part = Fact(key, TEXT, "Which one it is of", itemgetter(0))

@@ -53,12 +53,12 @@ class RunGroup:
 
 def groups(session: Session) -> list[RunGroup]:
     """Return the measured runs of a session in groups, in the order of the plan, without imported profiles."""
-    return grouped(
+    return group_runs(
         result for result in results(session) if not result.run.is_program and result.run.plan.how != "imported"
     )
 
 
-def grouped(runs: Iterable[RunResult]) -> list[RunGroup]:
+def group_runs(runs: Iterable[RunResult]) -> list[RunGroup]:
     """Group runs by workload and parameters, and the sides of a measured comparison whatever these are."""
     by_key: dict[Hashable, list[RunResult]] = {}
     for result in runs:

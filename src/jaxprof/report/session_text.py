@@ -14,7 +14,7 @@ from jaxprof.base.text import safe
 from jaxprof.base.units import UNKNOWN, bytes_, integer, percent, ratio, scaled, seconds
 from jaxprof.facts import RUN, Fact, column, pick
 from jaxprof.facts.answers import OF_PROGRAMS, view_of
-from jaxprof.report.renderers import WIDE, Headline, Piece, Prose, Table, joined, report_lines
+from jaxprof.report.renderers import WIDE, Headline, Piece, Prose, Table, join_tables, report_lines
 from jaxprof.session import Run, Session
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _whole(session: Session) -> Iterator[Piece]:
             yield from ("", Headline("capture window: what the device ran"))
             rest = "and {} more: jaxprof open NAME --kernels lists them all"
             yield replace(
-                measured_table(kernels, programs=True, spread=False, rates=False), most=_KERNELS_SHOWN, rest=rest
+                kernel_table(kernels, programs=True, spread=False, rates=False), most=_KERNELS_SHOWN, rest=rest
             )
     if not session.runs:
         yield from ("", "No run was recorded.")
@@ -86,7 +86,7 @@ def view_table(session: Session, view: str) -> Table[Any]:
     """Return the view of every run as a table for CSV, a row for each of its items."""
     items = view_of(view)
     parts = ((run.id, items.of(session, run) or ()) for run in session.runs.values())
-    return joined(RUN.key, items.facts, parts)
+    return join_tables(RUN.key, items.facts, parts)
 
 
 def view_text(session: Session, view: str) -> str:
@@ -126,9 +126,9 @@ def _profile(session: Session) -> Iterator[Piece]:
 
 def _kernels(session: Session, run: Run) -> Iterator[Piece]:
     """Yield the kernels of a run as they were measured; of a profile those of all its programs, for its first run."""
-    from jaxprof.analysis.kernels.measured import measured, whole_profile
+    from jaxprof.analysis.kernels.measured import measure_kernels, whole_profile
 
-    measured_run = measured(session, run.id)
+    measured_run = measure_kernels(session, run.id)
     if not session.is_profile:
         kernels: Sequence[MeasuredKernel] = measured_run.kernels if measured_run is not None else ()
     elif run is next(iter(session.runs.values())):
@@ -136,7 +136,7 @@ def _kernels(session: Session, run: Run) -> Iterator[Piece]:
     else:
         return
     if kernels:
-        yield measured_table(kernels, programs=session.is_profile)
+        yield kernel_table(kernels, programs=session.is_profile)
     if measured_run is not None:
         yield from map(Prose, beside_kernels(measured_run))
 
@@ -159,12 +159,12 @@ def beside_kernels(measured_run: MeasuredKernels) -> Iterator[str]:
             yield safe(f"{seconds(took)} on {device} belong to no HLO op, copies included")
 
 
-def measured_table(
+def kernel_table(
     kernels: Sequence[MeasuredKernel], *, programs: bool = False, spread: bool = True, rates: bool = True
 ) -> Table[MeasuredKernel]:
     """Return the table of measured kernels. `programs` adds a column with the program of each; without `spread`, the
     shortest and longest execution are left out, and without `rates`, FLOP/s and B/s."""
-    from jaxprof.facts.kernels import MEASURED, places_text
+    from jaxprof.facts.kernels import MEASURED, lines_text
 
     several = any(len(kernel.devices) > 1 for kernel in kernels)
     columns: list[Fact[MeasuredKernel]] = [
@@ -179,7 +179,7 @@ def measured_table(
         column("devices", lambda kernel: len(kernel.devices) if several else None, right=True),
         column("kernel", "name", widest=60),
         *([column("kind", "kernel.kind")] if rates else []),
-        column("source", "kernel.sources", lambda places: places_text(places or ()), right=False, widest=28),
+        column("source", "kernel.sources", lambda found: lines_text(found or ()), right=False, widest=28),
         column("program", lambda kernel: kernel.module if programs else None, widest=40),
     ]
     return Table(columns, kernels, is_wide=True)

@@ -22,7 +22,7 @@ import pyarrow.parquet as parquet
 
 from jaxprof.analysis.programs.loop_time import PARTS
 from jaxprof.base.errors import FileRefusedError, JaxprofError, system_words
-from jaxprof.base.files import PRIVATE, private_folder, taking_place
+from jaxprof.base.files import PRIVATE, private_folder, replace_file
 from jaxprof.base.operating_system import processors, safe_path_of_children
 from jaxprof.base.values import frozen
 from jaxprof.facts import Fact, Facts, Part, Relation, Repeated
@@ -67,7 +67,7 @@ def steps(file: ProcessFile) -> Iterator[Part]:
         "begins": trace.iterations[groups, 0],
         "ends": trace.iterations[_last(groups, len(trace.counts)), 1],
         "count": np.add.reduceat(trace.counts, groups).astype("i8"),
-        "seconds": rounded(np.add.reduceat(trace.seconds, groups)),
+        "seconds": round_values(np.add.reduceat(trace.seconds, groups)),
     }
 
 
@@ -92,15 +92,15 @@ def overview(file: ProcessFile) -> Iterator[Part]:
         of_one = no_sums(1, len(edges) - 1)
         add_trace(of_one, 0, trace, edges, summed)
         _, _, part_seconds, *_ = of_one[:, 0]
-        of_parts[column] = rounded(part_seconds)
+        of_parts[column] = round_values(part_seconds)
     yield {
         "process": Repeated(file.index),
         "begins": edges[:-1].astype("f8"),
         "ends": edges[1:].astype("f8"),
-        "count": rounded(counts, 30),
-        "seconds": rounded(seconds),
-        "covered": rounded(covered),
-        "samples": rounded(samples),
+        "count": round_values(counts, 30),
+        "seconds": round_values(seconds),
+        "covered": round_values(covered),
+        "samples": round_values(samples),
         **of_parts,
     }
 
@@ -115,15 +115,15 @@ def parts(file: ProcessFile) -> Iterator[Part]:
     began = trace.windows.began_seconds[groups] + file.clock_seconds
     yield {
         "process": Repeated(file.index),
-        "begins": rounded(trace.spans[groups, 0], 30),
-        "ends": rounded(trace.spans[_last(groups, count), 1], 30),
+        "begins": round_values(trace.spans[groups, 0], 30),
+        "ends": round_values(trace.spans[_last(groups, count), 1], 30),
         "number": np.arange(len(groups)),
         "began_seconds": np.round(began * _MILLISECOND) / _MILLISECOND,
-        "seconds": rounded(np.add.reduceat(trace.windows.seconds, groups)),
-        "own_seconds": rounded(np.add.reduceat(trace.windows.own_seconds, groups)),
+        "seconds": round_values(np.add.reduceat(trace.windows.seconds, groups)),
+        "own_seconds": round_values(np.add.reduceat(trace.windows.own_seconds, groups)),
         "first_step": np.fmin.reduceat(trace.windows.first_steps, groups),
-        "samples": rounded(np.add.reduceat(trace.windows.samples, groups)),
-        **{PART_COLUMNS[part]: rounded(np.add.reduceat(trace.windows.part(part), groups)) for part in PARTS},
+        "samples": round_values(np.add.reduceat(trace.windows.samples, groups)),
+        **{PART_COLUMNS[part]: round_values(np.add.reduceat(trace.windows.part(part), groups)) for part in PARTS},
     }
 
 
@@ -138,15 +138,15 @@ def collectives(file: ProcessFile) -> Iterator[Part]:
             "name": Repeated(events.name),
             "instance": np.arange(len(starts)),
             "began_seconds": starts,
-            "seconds": rounded(ends - starts),
-            "exposed_seconds": rounded(events.exposed[:MOST_INSTANCES]),
+            "seconds": round_values(ends - starts),
+            "exposed_seconds": round_values(events.exposed[:MOST_INSTANCES]),
             "opcode": Repeated(exchanged and exchanged.opcode),
             "bytes": Repeated(exchanged and exchanged.bytes),
             "devices": Repeated(exchanged and exchanged.devices),
         }
 
 
-def rounded(values: Array, bits: int = _BITS) -> Array:
+def round_values(values: Array, bits: int = _BITS) -> Array:
     """Round the values to `bits` significant bits."""
     fraction, exponent = np.frexp(values)
     result: Array = np.ldexp(np.round(np.ldexp(fraction, bits)), exponent - bits)
@@ -343,7 +343,7 @@ def write(folder: Path, index: int, tables: Mapping[str, Any]) -> int:
         if name != PROCESSES.name:
             encoded = [fact.key for fact in TABLES[name].facts if fact.unit.sql != "DOUBLE"]
             options = {"use_dictionary": encoded, "row_group_size": _GROUP_ROWS}
-        with taking_place(path, PRIVATE, only_regular=True) as fresh:
+        with replace_file(path, PRIVATE, only_regular=True) as fresh:
             parquet.write_table(tables[name], fresh, compression="zstd", store_schema=False, **options)
         size += path.stat().st_size
     return size

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.kernels.measured import unnamed_seconds
+from jaxprof.analysis.kernels.measured import seconds_without_op
 from jaxprof.base.errors import JaxprofError
 from jaxprof.base.units import percent, seconds
 from jaxprof.engine.protocol.request import RunRequest
@@ -75,7 +75,7 @@ def named_seconds(measured: KernelsMeasured) -> float:
 
 
 def _unnamed_seconds(measured: KernelsMeasured) -> float:
-    return unnamed_seconds(measured.transfers, measured.unattributed_seconds)
+    return seconds_without_op(measured.transfers, measured.unattributed_seconds)
 
 
 def comparison(default: KernelsMeasured | None, named: KernelsMeasured | None) -> TrustCheck | None:

@@ -224,7 +224,7 @@ class ChildProcess:
     def _after_read(self) -> None:
         """Do what is due after each read."""
 
-    def _received(self, name: str, data: bytes) -> list[Event]:
+    def _take_data(self, name: str, data: bytes) -> list[Event]:
         buffer = self._lines[name]
         events = self._parse(name, [line for line in buffer.feed(data) if line])
         for _ in range(buffer.take_left_out()):
@@ -281,7 +281,7 @@ class ChildProcess:
         except OSError:
             data = b""
         if data:
-            return self._received(name, data)
+            return self._take_data(name, data)
         self._selector.unregister(descriptor)
         # half an event is none
         rest = self._lines[name].end()

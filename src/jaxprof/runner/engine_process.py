@@ -154,9 +154,9 @@ class EngineProcess(ChildProcess):
         self.thaw()
         os.close(self._control)  # which makes the engine end
         self._control = -1
-        if not self._ended_within(_END_SECONDS):
+        if not self._ends_within(_END_SECONDS):
             self._signal_all(signal.SIGTERM)
-            self._ended_within(TERMINATE_SECONDS)
+            self._ends_within(TERMINATE_SECONDS)
         self.kill()  # with the processes of its group that it may have left behind
         super().close()
         self._remove_scratch()
@@ -166,7 +166,7 @@ class EngineProcess(ChildProcess):
         if self._scratch:
             shutil.rmtree(self._scratch, ignore_errors=True)
 
-    def _ended_within(self, patience_seconds: float) -> bool:
+    def _ends_within(self, patience_seconds: float) -> bool:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(patience_seconds)
         return not self.alive

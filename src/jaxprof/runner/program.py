@@ -272,7 +272,7 @@ class ProgramProcess(ChildProcess):
         if self._escalation.asked in self._handled:
             self._escalation.withdraw()
 
-    def _received(self, name: str, data: bytes) -> list[Event]:
+    def _take_data(self, name: str, data: bytes) -> list[Event]:
         if name == "stderr" and self._inherit:
             # Write all of `data` to our stderr. If nobody reads ours any more, close the program's: it will notice.
             try:
@@ -283,7 +283,7 @@ class ProgramProcess(ChildProcess):
                     if "stderr" in self._watched():
                         self._selector.unregister(stream)
                     stream.close()
-        return super()._received(name, data)
+        return super()._take_data(name, data)
 
 
 def _is_stopped_now(pid: int) -> bool:

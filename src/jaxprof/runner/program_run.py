@@ -63,7 +63,7 @@ class _Pace:
         self.seconds = BATCH_SECONDS
         self._used, self._cost = time.process_time(), 0.0
 
-    def flushed(self, used: float) -> None:
+    def note_flush(self, used: float) -> None:
         """Note that a batch is over; `used`: CPU seconds of this process so far."""
         before, self._cost = self._cost, used - self._used
         self._used = used
@@ -154,7 +154,7 @@ class ProgramScheduler(RecordingScheduler):
                 for event in events:
                     self._take(event)
                 if self._session_recorder.flush_when_due(pace.seconds):
-                    pace.flushed(time.process_time())
+                    pace.note_flush(time.process_time())
                 now = time.monotonic()
                 for pause in pauses.end(now) if process.over else pauses.look(now):
                     self._emit(pause)

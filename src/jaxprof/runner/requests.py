@@ -53,7 +53,7 @@ def _found_again_at(plan: PlannedRun) -> str:
     return "" if plan.profile is not None or target in names() else whole_word(target)
 
 
-def run_request(run: str, plan: PlannedRun, device: str) -> Request:
+def request_for(run: str, plan: PlannedRun, device: str) -> Request:
     """Return the request to the engine; `device` is the device's name in the worker."""
     if plan.profile is not None:
         return replace(plan.profile, run=run)
@@ -74,9 +74,9 @@ def run_request(run: str, plan: PlannedRun, device: str) -> Request:
             mesh=dict(plan.mesh),
             shard=list(plan.shard),
         )
-    return timed_request(run, plan, device)
+    return timing_request(run, plan, device)
 
 
-def timed_request(run: str, plan: PlannedRun, device: str) -> RunRequest:
-    """Return what `run_request` does for a run that is timed."""
+def timing_request(run: str, plan: PlannedRun, device: str) -> RunRequest:
+    """Return what `request_for` does for a run that is timed."""
     return RunRequest(run=run, spec=replace(plan.spec, device=device), keep_output=plan.keep_output)

@@ -55,7 +55,7 @@ def plan_again(session: Session, wanted: str = "") -> list[PlannedRun]:
     cannot be repeated."""
     made: dict[str, PlannedRun] = {}
     refused: list[UsageError] = []
-    for run in chosen_runs(session, wanted):
+    for run in choose_runs(session, wanted):
         try:
             # first what it is compared with; a baseline has none of its own: in a file two runs can name each other
             first = session.runs.get(run.plan.baseline)
@@ -70,7 +70,7 @@ def plan_again(session: Session, wanted: str = "") -> list[PlannedRun]:
     return list(made.values())
 
 
-def chosen_runs(session: Session, wanted: str) -> list[Run]:
+def choose_runs(session: Session, wanted: str) -> list[Run]:
     """Return the runs that `wanted` names; all of them if it is empty. Raises UsageError if there is none."""
     chosen = [
         run
@@ -83,16 +83,16 @@ def chosen_runs(session: Session, wanted: str) -> list[Run]:
     return chosen
 
 
-def recorded_starts(session: Session, run: Run) -> list[str]:
+def list_starts(session: Session, run: Run) -> list[str]:
     """Return what running `run` and its baseline again would start that is not part of jaxprof, a line each, from the
     records alone; nothing for a built-in workload. No line is repeated, and each says if the session was recorded
     elsewhere."""
     kept = [each for each in (session.runs.get(run.plan.baseline), run) if each is not None]
     calls = [_call(session, each) for each in kept if each.plan.target not in names()]
-    return [f"{line}{recorded_elsewhere(session)}" for line in dict.fromkeys(calls)]
+    return [f"{line}{other_host(session)}" for line in dict.fromkeys(calls)]
 
 
-def recorded_elsewhere(session: Session) -> str:
+def other_host(session: Session) -> str:
     """Return `, not recorded on this machine (it names node1)`; empty for a session that was."""
     host = f" (it names {session.header.host})" if session.header.host else ""
     return f", not recorded on this machine{host}" if session.from_file else ""

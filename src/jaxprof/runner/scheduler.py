@@ -25,7 +25,7 @@ from jaxprof.runner.engine_process import MAX_SILENCE_SECONDS, EngineProcess, En
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.runner.repository import revisions
-from jaxprof.runner.requests import environment_for, plan_event, run_request, timed_request
+from jaxprof.runner.requests import environment_for, plan_event, request_for, timing_request
 from jaxprof.runner.session_recorder import DeviceWatch, Listener, RecordingScheduler, SessionRecorder
 from jaxprof.runner.turns import Group, Side
 from jaxprof.session import Session
@@ -196,7 +196,7 @@ class Scheduler(RecordingScheduler):
             self._session_recorder.emit(WorkerStarted(run=run, pid=engine.process.pid, python=engine.process.python))
             for text in placement.notes:
                 self._session_recorder.emit(WarningRaised(run=run, code="placement", message=text))
-            engine.send(run_request(run, planned, placement.device))
+            engine.send(request_for(run, planned, placement.device))
             engine.record_readings()
             finished = engine.follow()
         except JaxprofError as error:
@@ -246,7 +246,7 @@ class Scheduler(RecordingScheduler):
             trust, spec = measured.trust.get("run"), side.plan.spec
             if attribution.is_needed(spec.device, flags, captured, kernels, trust=trust, how=spec.how):
                 second = replace(placement, environment=attribution.environment(placement.environment))
-                request = timed_request(side.run, side.plan, placement.device)
+                request = timing_request(side.run, side.plan, placement.device)
                 start = partial(self._engine_run, side, second, attribution.LIMIT_SECONDS)
                 attribution.capture(self._session_recorder, request, start)
         baseline = side.plan.baseline

@@ -43,7 +43,7 @@ from jaxprof.events import (
 )
 from jaxprof.runner.engine_process import EngineProcess, EngineRun
 from jaxprof.runner.planning import PlannedRun
-from jaxprof.runner.requests import timed_request
+from jaxprof.runner.requests import timing_request
 from jaxprof.runner.session_recorder import BATCH_SECONDS, SessionRecorder
 from jaxprof.session import Session
 from jaxprof.stats.turns import (
@@ -113,12 +113,12 @@ class LaunchRule:
                 return True
         if self._half_width is None or len(self._took) < LEAST_LAUNCHES:
             return False
-        from jaxprof.analysis.runs.speedup import compared
+        from jaxprof.analysis.runs.speedup import compare_times
         from jaxprof.stats.comparison import narrow_enough
 
         baseline = session.runs[runs[0]]
         others = [session.runs[run] for run in runs[1:]]
-        return all(narrow_enough(compared(session, baseline, run), self._half_width) for run in others)
+        return all(narrow_enough(compare_times(session, baseline, run), self._half_width) for run in others)
 
 
 WAITING = "waiting"
@@ -344,7 +344,7 @@ class Group:
         for text in placement.notes if launch == 1 else ():
             self._recorder.emit(WarningRaised(run=side.run, code="placement", message=text))
         side.engine.keep = None if launch == 1 else lambda event: self._is_recorded_later(side, event)
-        request = timed_request(side.run, side.plan, placement.device)
+        request = timing_request(side.run, side.plan, placement.device)
         spec = replace(request.spec, max_seconds=side.left_seconds)
         side.engine.send(replace(request, spec=spec, launch=launch, in_turns=True))
         side.engine.record_readings()

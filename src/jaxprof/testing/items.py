@@ -137,13 +137,13 @@ def refuse_wrong_markers(items: Iterable[pytest.Item]) -> None:
             raise pytest.UsageError(f"{item.nodeid}: {error.what}. {error.hint}") from None
 
 
-def exceeded(limits: Mapping[str, float], caller: Caller) -> list[str]:
+def find_excesses(limits: Mapping[str, float], caller: Caller) -> list[str]:
     """Return what exceeds the limits, each as a few lines; empty if nothing does."""
     failures: list[str] = []
     if COMPILES in limits:
         keys = {key for function in caller.functions for key in function.keys}
         most = limits[COMPILES]
-        failures += [_listed(rows, most) for rows in caller.watch.by_function(keys).values() if len(rows) > most]
+        failures += [_compile_list(rows, most) for rows in caller.watch.by_function(keys).values() if len(rows) > most]
     fact_limits = {name: limits[name] for name in FACT_LIMITS if name in limits}
     if fact_limits and not caller.programs:
         names = " and ".join(fact_limits)
@@ -153,7 +153,7 @@ def exceeded(limits: Mapping[str, float], caller: Caller) -> list[str]:
     return failures
 
 
-def _listed(rows: Sequence[Compiled], most: float) -> str:
+def _compile_list(rows: Sequence[Compiled], most: float) -> str:
     times = "once" if len(rows) == 1 else f"{len(rows)} times"
     lines = [safe(f"{rows[0].function}: {COMPILES}={most:g}, compiled {times}")]
     for number, row in enumerate(rows[:_LISTED], start=1):
@@ -180,7 +180,7 @@ _LINES = pytest.StashKey[list[str]]()
 
 
 @contextmanager
-def watched(item: pytest.Item) -> Iterator[Caller]:
+def watch_test(item: pytest.Item) -> Iterator[Caller]:
     """Yield what calls a test's functions, from the fixture or the test's body on, whichever begins first, until that
     ends; meanwhile all compilations are watched."""
     existing = item.stash.get(_CALLER, None)
@@ -211,14 +211,14 @@ def lines_of(item: pytest.Item) -> list[str]:
 
 
 @contextmanager
-def limited(item: pytest.Item) -> Iterator[None]:
+def enforce_limits(item: pytest.Item) -> Iterator[None]:
     """Run the test's body inside; if it passes and a limit of its marker is exceeded, the test fails."""
     try:
         limits = limits_of(item)
     except JaxprofError as error:
         pytest.fail(f"jaxprof: {error.what}. {error.hint}", pytrace=False)
-    with watched(item) as caller:
+    with watch_test(item) as caller:
         yield
-        failures = exceeded(limits, caller)
+        failures = find_excesses(limits, caller)
     if failures:
         pytest.fail("\n".join(f"jaxprof: {failure}" for failure in failures), pytrace=False)

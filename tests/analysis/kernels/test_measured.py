@@ -10,10 +10,10 @@ import pytest
 from analysis.made_runs import planned, program_text, run, session
 from golden import cases, figures_text, held_cases
 from jaxprof import events as e
-from jaxprof.analysis.kernels.measured import measured, seconds_per_call
-from jaxprof.analysis.kernels.memory import asked_bytes, memory_of_run, peak_memory
-from jaxprof.analysis.runs.ceilings import ceilings_for, measured_in, remember, utilisations
-from jaxprof.facts.kernels import measured_rows
+from jaxprof.analysis.kernels.measured import measure_kernels, seconds_per_call
+from jaxprof.analysis.kernels.memory import memory_of_run, parse_request, peak_memory
+from jaxprof.analysis.runs.ceilings import ceilings_for, remember, session_rates, utilisations
+from jaxprof.facts.kernels import capture_rows
 from jaxprof.report.explain import utilisation_text
 from report.sessions import kernel_times
 
@@ -43,7 +43,7 @@ def test_rates_and_shares_of_the_ceilings():
     rows = [_row("sum", 1e-6), _row("out", 2e-6), _row("stray", 1e-6)]
     copies = [e.CopyTimes(direction="HtoD", device="gpu:0", total_seconds=5e-6)]
     capture = _capture(*rows, transfers=copies, unattributed_seconds={"gpu:0": 7e-6})
-    found = measured(_captured(capture), "r1")
+    found = measure_kernels(_captured(capture), "r1")
     told = {name: figures_text(kernel) for name, kernel in found.by_name().items()}
     held_cases("measured_kernels.txt", told | {"without a match": figures_text({"share": found.unmatched_share})})
 
@@ -81,12 +81,12 @@ def test_a_loop_has_its_line_and_the_rate_of_what_it_runs(inside_seconds, rate):
     loop = _row("loop.1", 1.0, self_seconds=0.25 if inside_seconds else 1.0)
     inside = [_row("y", inside_seconds)] if inside_seconds else []
     of = session(run("r1", _capture(loop, *inside), device="cpu:0", hlo=LOOP))
-    found = measured(of, "r1").by_name()["loop.1"]
+    found = measure_kernels(of, "r1").by_name()["loop.1"]
     assert (found.in_hlo, found.kernel.kind, found.kernel.source.short) == (True, "loop", "f.py:4")
     assert found.flops_per_second == (None if rate is None else pytest.approx(rate))
     assert (found.bytes_per_second is None) == (rate is None)
-    assert measured(of, "r1").unmatched_share == pytest.approx(0)
-    rows = measured_rows(of, of.runs["r1"])
+    assert measure_kernels(of, "r1").unmatched_share == pytest.approx(0)
+    rows = capture_rows(of, of.runs["r1"])
     assert [(row.name, row.static is not None, row.share is not None) for row in rows] == [
         (name, True, True) for name in sorted(["loop.1", *(["y"] if inside else [])], key=lambda name: name != "y")
     ]
@@ -101,7 +101,7 @@ def test_seconds_of_a_call_are_those_of_one_device_and_of_the_capture_with_names
 
 
 def test_how_many_bytes_an_error_asked_for():
-    held_cases("asked_bytes.txt", {text: f"  {asked_bytes(text)}\n" for text in cases("asked_bytes.txt")})
+    held_cases("asked_bytes.txt", {text: f"  {parse_request(text)}\n" for text in cases("asked_bytes.txt")})
 
 
 HELD = e.BuffersReported(
@@ -188,17 +188,17 @@ def test_ceiling_is_what_the_fastest_call_reached():
     """Of compiled code with slow calls, and of NumPy beside it."""
     of = machine({"triad": (1e9, 10e9)})
     of.runs["r1"].samples("run")[:] = [4.0, 1.0, 4.0, 4.0, 4.0, 4.0]
-    assert measured_in(of, "cpu:0")["memory"].per_second == pytest.approx(10e9)
+    assert session_rates(of, "cpu:0")["memory"].per_second == pytest.approx(10e9)
     both = session(
         costing("r1", 1e9, 10e9, workload="triad", device="cpu:0"),
         costing("r2", 1e9, 30e9, workload="triad", device="cpu:0", how="numpy", variant="numpy"),
     )
-    assert measured_in(both, "cpu:0")["memory"].per_second == pytest.approx(30e9)
+    assert session_rates(both, "cpu:0")["memory"].per_second == pytest.approx(30e9)
 
 
 def test_what_fits_a_cache_or_shares_the_machine_is_no_ceiling(state_home):
-    assert measured_in(machine({**JUDGED, "triad": (1e6, 48e6)}), "cpu:0").get("memory") is None
-    assert not measured_in(machine(JUDGED, other_busy_cores=1.5, cores=2), "cpu:0")
+    assert session_rates(machine({**JUDGED, "triad": (1e6, 48e6)}), "cpu:0").get("memory") is None
+    assert not session_rates(machine(JUDGED, other_busy_cores=1.5, cores=2), "cpu:0")
     (state_home / "ceilings.json").write_text(OLD)
     later = machine()
     assert ceilings_for(later, last(later)) is None

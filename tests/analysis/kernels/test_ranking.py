@@ -11,11 +11,11 @@ from jaxprof.analysis.kernels.ranking import (
     GROUPINGS,
     TEXTS,
     Ranking,
-    filtered,
-    grouped,
+    filter_kernels,
+    group_kernels,
     needs_origins,
-    ordered,
     ranking_on,
+    sort_kernels,
 )
 from jaxprof.cli.commands.hlo import SORTS
 from jaxprof.devices.absent.least_time import exchanges, step_time
@@ -41,7 +41,7 @@ def names(ranking, numbers):
 
 
 def sorted_names(ranking, column, *, turned=False):
-    return names(ranking, ordered(ranking, range(len(ranking)), column, turned=turned))
+    return names(ranking, sort_kernels(ranking, range(len(ranking)), column, turned=turned))
 
 
 def test_with_a_device_shares_are_of_least_time_and_measured_time_comes_first():
@@ -50,7 +50,7 @@ def test_with_a_device_shares_are_of_least_time_and_measured_time_comes_first():
     assert Ranking(KERNELS, None, times(other=1.0)).basis == "bytes", "names of another program are no measure"
     measured = Ranking(KERNELS, H100, times(**{"reduce.1": 3e-6, "dot.1": 1e-6}))
     assert measured.basis == "measured"
-    order = ordered(measured, range(len(measured)), "share")
+    order = sort_kernels(measured, range(len(measured)), "share")
     assert names(measured, order) == ["reduce.1", "dot.1", "tanh_fusion", "grad_fusion"]
     assert [row.share for row in measured.rows(order)][2:] == [None, None], "unknown is not 0"
     assert measured.share_of(measured.total("weight", order)) == 1.0
@@ -88,13 +88,13 @@ def test_a_collective_is_bound_by_its_links_and_a_run_has_a_bound_and_an_estimat
 )
 def test_a_filter_looks_everywhere_or_where_it_is_told(text, found):
     ranking = Ranking(KERNELS)
-    assert sorted(names(ranking, filtered(ranking, text))) == sorted(found)
+    assert sorted(names(ranking, filter_kernels(ranking, text))) == sorted(found)
 
 
 def test_groups_are_a_tree_with_sums():
     ranking, told = Ranking(KERNELS), {}
     for way in sorted(GROUPINGS.keys() - {"none"}):
-        groups = grouped(ranking, range(len(ranking)), way)
+        groups = group_kernels(ranking, range(len(ranking)), way)
         lines = [[group.path, names(ranking, group.all), [group.share, group.total("bytes")]] for group in groups]
         assert sum(group.count for group in groups) == len(KERNELS)
         assert all(group.total("least") is None for group in groups), "no device"
@@ -116,7 +116,7 @@ def test_without_origins_a_filter_leaves_what_names_and_kinds_tell():
 
     def cheap(text):
         assert needs_origins(text)
-        return names(ranking, filtered(ranking, text, by_origins=False))
+        return names(ranking, filter_kernels(ranking, text, by_origins=False))
 
     assert cheap("tanh") == ["tanh_fusion"]
     assert cheap("scope:attn") == cheap("file:model.py") == cheap("attn") == []
@@ -134,7 +134,7 @@ def test_nothing_is_kept_that_was_read_to_arrange_kernels(monkeypatch):
 
     monkeypatch.setattr(Kernel, "origins", property(asked))
     ranking = Ranking(kernels(module(HLO)))
-    assert names(ranking, filtered(ranking, "scope:transpose")) == ["grad_fusion"]
-    assert names(ranking, ordered(ranking, range(len(ranking)), "source"))[0] == "dot.1"
+    assert names(ranking, filter_kernels(ranking, "scope:transpose")) == ["grad_fusion"]
+    assert names(ranking, sort_kernels(ranking, range(len(ranking)), "source"))[0] == "dot.1"
     for way in sorted(GROUPINGS.keys() - {"none"}):
-        grouped(ranking, range(len(ranking)), way)
+        group_kernels(ranking, range(len(ranking)), way)

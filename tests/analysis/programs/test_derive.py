@@ -12,7 +12,7 @@ import program_events as made
 from folding import fold
 from golden import figures_text, held, held_cases
 from jaxprof import events as e
-from jaxprof.analysis.programs.result import NOT_SEEN, merged_pauses, states_by_column
+from jaxprof.analysis.programs.result import NOT_SEEN, merge_pauses, states_by_column
 from jaxprof.analysis.programs.steps import iteration_series
 from jaxprof.findings.program_result import program_result
 from program_events import BEGAN, passes
@@ -185,8 +185,8 @@ SEEN = {
 
 
 def test_what_a_pause_is():
-    assert all(merged_pauses(seen, BEGAN) == merged_pauses(seen[::-1], BEGAN) for seen in SEEN.values())
-    held_cases("pauses.txt", {case: figures_text(*merged_pauses(seen, BEGAN)) for case, seen in SEEN.items()})
+    assert all(merge_pauses(seen, BEGAN) == merge_pauses(seen[::-1], BEGAN) for seen in SEEN.values())
+    held_cases("pauses.txt", {case: figures_text(*merge_pauses(seen, BEGAN)) for case, seen in SEEN.items()})
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from golden import figures_text, held_cases
 from jaxprof.analysis.programs.functions import (
     Padding,
     Signatures,
+    argument_changes,
     array_type,
-    changed_arguments,
 )
 
 
@@ -76,14 +76,14 @@ def test_an_argument_whose_dtype_changed_is_not_one_whose_shape_did():
     dtype = made.reason("dtype", "w", "f32[2]", "bf16[2]")
     said = [made.reason("shape", "x", "f32[4]", "f32[3]"), dtype], [made.reason("shape", "x", "weak f32[3]", "f32[9]")]
     rows = rows_of("shape", *said)
-    (shaped,), (typed,) = changed_arguments("shape", rows), changed_arguments("dtype", rows)
+    (shaped,), (typed,) = argument_changes("shape", rows), argument_changes("dtype", rows)
     assert (shaped.name, shaped.summary, typed.name, typed.summary) == ("x", "f32[3..9]", "w", "f32[2], bf16[2]")
 
 
 def test_other_reasons_change_no_array():
     others = [made.reason(kind, "x", "f32[1]", "f32[2]") for kind in ("added", "static_argument", "of a newer version")]
     rows = rows_of("shape", [], others)
-    assert changed_arguments("shape", rows) == changed_arguments("dtype", rows) == ()
+    assert argument_changes("shape", rows) == argument_changes("dtype", rows) == ()
 
 
 MORE = made.reason("more", more=110)

@@ -13,8 +13,8 @@ from analysis.made_runs import STEADY, program_text, run, session
 from golden import figures_text, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.runs import run_result
-from jaxprof.analysis.runs.run_result import COUNTED, result, results, run_cost
-from jaxprof.analysis.runs.speedup import _ordered_turns
+from jaxprof.analysis.runs.run_result import COUNTED, cost_of_call, result, results
+from jaxprof.analysis.runs.speedup import _turn_blocks
 from jaxprof.analysis.runs.sweeps import sweep_groups
 from jaxprof.hlo.kernels.kernels import kernels
 from jaxprof.hlo.stages import modules
@@ -43,7 +43,7 @@ def times(factor):
 def test_two_blocks_are_in_turns_and_three_of_which_two_come_first_are_not():
     other = RunLaunch(1, turns=[Turn(3, (1.0,))])
     for numbers, in_turns in (((2,), True), ((1, 2), False), ((2, 4), True)):
-        turns = _ordered_turns(RunLaunch(1, turns=[Turn(number, (1.0,)) for number in numbers]), other)
+        turns = _turn_blocks(RunLaunch(1, turns=[Turn(number, (1.0,)) for number in numbers]), other)
         assert turns.in_turns == in_turns, numbers
 
 
@@ -71,9 +71,9 @@ def test_speedup_and_break_even():
 
 
 def test_the_break_even_does_not_contradict_the_speedup(monkeypatch):
-    found = run_result.compared
+    found = run_result.compare_times
     # The pairs of blocks say so, and the medians do not.
-    monkeypatch.setattr(run_result, "compared", lambda *sides: replace(found(*sides), ratio=0.83))
+    monkeypatch.setattr(run_result, "compare_times", lambda *sides: replace(found(*sides), ratio=0.83))
     other = result(pair(phase("compile", 4.0), phase("first_run", 0.3), other=0.1), "r2")
     assert other.versus.break_even_calls is None
     assert break_even_text(other) == "never"
@@ -218,7 +218,7 @@ X = jax.ShapeDtypeStruct((N, N), np.float32)
 
 def cost_of(hlo):
     of = session(run(hlo=hlo))
-    return run_cost(of, of.runs["r1"])
+    return cost_of_call(of, of.runs["r1"])
 
 
 def compiled(function):

@@ -415,9 +415,9 @@ class TestNumpyArguments:
         # The instruction is the call; the frame of a C function does not show, so this is what a sample sees.
         stack, classifier = _users(_from(_stacks.pop(), 1)), Classifier()
         line = classifier.classify(stack).line
-        classifier.compiled_at(__file__, 1, 16_000_000)
+        classifier.note_compiled_line(__file__, 1, 16_000_000)
         for numpy_bytes in told:
-            classifier.compiled_at(line.file, line.line, numpy_bytes)
+            classifier.note_compiled_line(line.file, line.line, numpy_bytes)
         seen = classifier.classify(stack)
         assert (seen.kind, seen.implicit) == (kind, implicit)
 
@@ -427,7 +427,7 @@ class TestNumpyArguments:
 
         def kind(stack):
             stack, classifier = _from(stack, 1), Classifier()
-            classifier.compiled_at(__file__, stack.frames[0].code.co_firstlineno + 1, 16_000_000)
+            classifier.note_compiled_line(__file__, stack.frames[0].code.co_firstlineno + 1, 16_000_000)
             return classifier.classify(stack).kind
 
         assert [kind(stack) for stack in serve(SimpleNamespace(write=_step, step=_step))] == [HOST, HOST, FED]

@@ -39,7 +39,7 @@ def _window(*samples, delay=0.0, **more):
         window.add(
             Seen(kind, _line(number)), seconds, running=running, busy_seconds=busy, **{"stages": NO_STAGES, **more}
         )
-    window.delayed(delay, 1.0)
+    window.note_delay(delay, 1.0)
     return window
 
 
@@ -279,7 +279,7 @@ def test_a_thread_that_was_kept_from_running_in_a_call_is_not_known_to_compute_n
     window = SampleWindow(0.0)
     for kind, running in ((COMPILED, True),) * 4 + ((COMPILED, False),) * 5 + ((UNSEEN, True),):
         window.add(Seen(kind, _line(1)), 0.1, running=running, stages=NO_STAGES, busy_seconds=busy, held=kind == UNSEEN)
-    window.delayed(delay, 1.0)
+    window.note_delay(delay, 1.0)
     found = {row.kind: round(row.seconds, 6) for row in window.event(1.0, None).lines}
     inline = round(0.7 - sum(more.values()), 6)
     assert found == {"inline": inline, "compiled": 0.2, "unseen": 0.1, **more}
@@ -292,7 +292,7 @@ def test_waits_for_a_processor_are_a_part_of_a_lines_measured_time():
     for number in range(10):
         seen = Seen(COMPILED, place, (SITE,), path=path)
         window.add(seen, 0.1, running=number < 5, stages=NO_STAGES, busy_seconds=0.05)
-    window.delayed(0.5, 1.0)
+    window.note_delay(0.5, 1.0)
     timed = TimedLoop(
         LOOP, {LOOP.line: 0.1, CALLS: 0.9}, lambda code, line: (HOST, UserLine(__file__, line, code.co_name, ""))
     )

@@ -11,7 +11,7 @@ import pytest
 
 from folding import fold
 from jaxprof import events as e
-from jaxprof.report.page.document import embedded_json, to_page
+from jaxprof.report.page.document import json_in_page, to_page
 from report import sessions
 from report.page.pages import EVIL, hostile
 
@@ -88,7 +88,7 @@ def test_names_from_outside_are_text():
 
 
 def test_data_in_a_script_element_cannot_end_it():
-    written = embedded_json({"</script>": "\u2028<!--&", "not a number": float("nan"), "list": (float("inf"), 1.5)})
+    written = json_in_page({"</script>": "\u2028<!--&", "not a number": float("nan"), "list": (float("inf"), 1.5)})
     assert not re.search("[<>&\u2028]", written)
     assert json.loads(written) == {"</script>": "\u2028<!--&", "not a number": None, "list": [None, 1.5]}
 

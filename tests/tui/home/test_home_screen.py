@@ -5,7 +5,7 @@ from textual.widgets import Input, Static
 
 from jaxprof.analysis.target import whole_word
 from jaxprof.base.errors import UsageError, WorkerError
-from jaxprof.runner.expected_time import expected_time
+from jaxprof.runner.expected_time import estimate_time
 from jaxprof.session.log import Library
 from jaxprof.tui.home import dialogs
 from jaxprof.tui.home.device_list import DeviceList
@@ -135,7 +135,7 @@ async def test_parameters_sweeps_and_launches_are_checked_where_they_are_typed_a
         await walk.press("enter")
         assert screen.choices.of("matmul").settings == {}
 
-        three = expected_time(screen.choices.plan([screen.info]))
+        three = estimate_time(screen.choices.plan([screen.info]))
         assert three in plan_line(screen)
         await walk.press("e")
         fill(walk, launches="1")

@@ -111,9 +111,9 @@ class HloProgram:
         """What a capture of the program's run measured, by the kernel's name."""
         if self.session is None:
             return {}
-        from jaxprof.analysis.kernels.measured import measured
+        from jaxprof.analysis.kernels.measured import measure_kernels
 
-        found = measured(self.session, self.stages.key)
+        found = measure_kernels(self.session, self.stages.key)
         return found.by_name() if found is not None else {}
 
     @property

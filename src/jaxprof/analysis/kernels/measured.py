@@ -28,7 +28,7 @@ KINDS = ("attribution", "run", "imported")
 it serves."""
 
 
-def unnamed_seconds(transfers: Sequence[CopyTimes], unattributed_seconds: Mapping[str, float]) -> float:
+def seconds_without_op(transfers: Sequence[CopyTimes], unattributed_seconds: Mapping[str, float]) -> float:
     """Return the time of the kernels that name no HLO op, on all devices, without the copies, which are no kernels.
     `unattributed_seconds`: time without an op by device."""
     copies = totals((row.device, row.total_seconds) for row in transfers)
@@ -50,7 +50,7 @@ class MeasuredKernels:
         is in ops that the HLO lacks (loops around their bodies, other programs), and in kernels without an op."""
         if any(kernel.in_hlo is None for kernel in self.kernels):
             return None
-        nameless = unnamed_seconds(self.transfers, self.unattributed_seconds)
+        nameless = seconds_without_op(self.transfers, self.unattributed_seconds)
         whole = sum(kernel.self_seconds for kernel in self.kernels) + nameless
         matched = sum(kernel.self_seconds for kernel in self.kernels if kernel.in_hlo)
         return 1 - matched / whole if whole > 0 else None
@@ -60,7 +60,7 @@ class MeasuredKernels:
         return {kernel.name: kernel for kernel in reversed(self.kernels)}
 
 
-def measured(session: Session, run_id: str) -> MeasuredKernels | None:
+def measure_kernels(session: Session, run_id: str) -> MeasuredKernels | None:
     """Return the measured kernels of a run; None if it has no capture. A capture without ops gives no kernels."""
     run = session.runs[run_id]
     event = capture_of(run)
@@ -102,7 +102,10 @@ def kernels_together(session: Session, runs: Iterable[str]) -> list[tuple[str, M
     """Return the kernels of several runs, each with the id of its run and its share of the whole, longest self time
     first."""
     kernels = [
-        (run, kernel) for run in runs if (found := measured(session, run)) is not None for kernel in found.kernels
+        (run, kernel)
+        for run in runs
+        if (found := measure_kernels(session, run)) is not None
+        for kernel in found.kernels
     ]
     whole = sum(kernel.self_seconds for _, kernel in kernels)
     shared = [

@@ -110,7 +110,7 @@ def _picture_of(session: Session, run: Run) -> MemoryPicture | None:
     estimate = module.once(memory_of) if module is not None else None
     reported = run.buffers
     if reported is not None and reported.peak_bytes is not None:
-        return _reported(reported, estimate, asked)
+        return _picture_from_report(reported, estimate, asked)
     parts = _totals(run.memory)
     if parts:
         derived = estimate or MemoryPicture(TOTALS, None, {}, (), (), None)
@@ -134,7 +134,7 @@ _REQUESTS = tuple(
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 
 
-def asked_bytes(error: str) -> int | None:
+def parse_request(error: str) -> int | None:
     """Return the bytes that an out-of-memory error says were requested; None if it names none, or is another error. XLA
     and NumPy write bytes, or K, M, G, T (with or without `iB`) for powers of 1024."""
     for pattern in _REQUESTS:
@@ -148,7 +148,7 @@ def asked_bytes(error: str) -> int | None:
 def _requested_bytes(run: Run) -> int | None:
     if run.buffers is not None and run.buffers.asked_bytes is not None:
         return run.buffers.asked_bytes
-    return asked_bytes(run.error) if run.status in ("failed", "crashed") else None
+    return parse_request(run.error) if run.status in ("failed", "crashed") else None
 
 
 def _totals(memory: MemoryReported | None) -> Mapping[str, int]:
@@ -166,7 +166,7 @@ def _largest_first(sizes: Mapping[str, int]) -> Mapping[str, int]:
     return {kind: size for kind, size in sorted(sizes.items(), key=lambda item: -item[1]) if size > 0}
 
 
-def _reported(event: BuffersReported, estimate: MemoryPicture | None, asked: int | None) -> MemoryPicture:
+def _picture_from_report(event: BuffersReported, estimate: MemoryPicture | None, asked: int | None) -> MemoryPicture:
     from jaxprof.hlo.kernels.liveness import LiveValue
 
     alive = {buffer.instruction for buffer in estimate.buffers if buffer.at_peak} if estimate is not None else None
@@ -201,7 +201,7 @@ def memory_of_dump(stages: ModuleStages) -> MemoryPicture | None:
         from jaxprof.trace.buffers import buffers_in_dump
 
         reported = buffers_in_dump(stages.assignment(), module)
-        picture = _reported(reported, picture, None) if reported is not None else picture
+        picture = _picture_from_report(reported, picture, None) if reported is not None else picture
     device = device_of_kind(stages.device) if stages.device else None
     return picture and replace(picture, device_bytes=device.memory_bytes if device is not None else None)
 

@@ -78,8 +78,8 @@ class Ranked(NamedTuple):
     @property
     def source(self) -> str:
         """Source location as `model.py:88`; empty if unknown."""
-        place = self.kernel.source
-        return place.short if place is not None else ""
+        source = self.kernel.source
+        return source.short if source is not None else ""
 
 
 def scopes_of(path: OpPath) -> tuple[str, ...]:
@@ -293,7 +293,7 @@ _ALIASES = {"share": "weight"}
 # -- order ------------------------------------------------------------------------------------------------------------
 
 
-def ordered(ranking: Ranking, numbers: Sequence[int], column: str, *, turned: bool = False) -> Sequence[int]:
+def sort_kernels(ranking: Ranking, numbers: Sequence[int], column: str, *, turned: bool = False) -> Sequence[int]:
     """Sort by a column: figures from the largest, texts from A to Z; `turned` reverses both. Unknown values always come
     last, and equal values stay in the order of execution."""
     if column == "order":
@@ -349,12 +349,12 @@ def _words(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def needs_origins(text: str, sort: str = "order", grouping: str = "none") -> bool:
-    """Return whether a filter, a sort column or a grouping looks at origins; `filtered` is incomplete without them."""
+    """Whether a filter, sort column or grouping needs origins; `filter_kernels` is incomplete without them."""
     looks = any(not _ORIGIN_FIELDS.keys().isdisjoint(fields) for _, fields in _words(text))
     return looks or sort == "source" or grouping in _PATHS
 
 
-def filtered(ranking: Ranking, text: str, *, by_origins: bool = True) -> Sequence[int]:
+def filter_kernels(ranking: Ranking, text: str, *, by_origins: bool = True) -> Sequence[int]:
     """Return the kernels that match every word of `text`.
 
     A word matches in any field, or only in the field that a prefix `kind:`, `scope:`, `file:` or `name:` selects.
@@ -372,8 +372,8 @@ def _test(ranking: Ranking, wanted: str, fields: Sequence[str], *, by_origins: b
     by_name, by_kind = "name" in fields, "kind" in fields
     origins = ranking.origins if looks else None
     from_there = [
-        any(wanted in look(*place) for place in places for look in looks)
-        for places in (origins.different if origins else ())
+        any(wanted in look(*part) for part in origin for look in looks)
+        for origin in (origins.different if origins else ())
     ]
     kinds: dict[Hashable, bool] = {}
 
@@ -434,7 +434,7 @@ class KernelGroup:
         return self._totals[name]
 
 
-def grouped(ranking: Ranking, numbers: Sequence[int], by: str) -> list[KernelGroup]:
+def group_kernels(ranking: Ranking, numbers: Sequence[int], by: str) -> list[KernelGroup]:
     """Return the groups, heaviest first; members keep the order of `numbers`."""
     top = KernelGroup(ranking, ())
     by_path: dict[tuple[str, ...], KernelGroup] = {(): top}
@@ -463,20 +463,20 @@ def _paths(ranking: Ranking, numbers: Sequence[int], by: str) -> list[tuple[str,
     return [paths[which[number]] for number in numbers]
 
 
-def _source_path(places: tuple[OpLocation, ...]) -> tuple[str, ...]:
-    source = source_of(places)
+def _source_path(origins: tuple[OpLocation, ...]) -> tuple[str, ...]:
+    source = source_of(origins)
     return (f"{source.file}:{source.line}" if source is not None else _NOWHERE,)
 
 
-def _path(places: tuple[OpLocation, ...]) -> OpPath:
+def _path(origins: tuple[OpLocation, ...]) -> OpPath:
     """Return the path of a kernel, whose own place is the first."""
-    return op_path(places[0][0] if places else "")
+    return op_path(origins[0][0] if origins else "")
 
 
 _PATHS: dict[str, Callable[[tuple[OpLocation, ...]], tuple[str, ...]]] = {
     "source": _source_path,
-    "direction": lambda places: (_path(places).direction or _NEITHER,),
-    "scope": lambda places: scopes_of(_path(places)) or (_UNNAMED,),
+    "direction": lambda origins: (_path(origins).direction or _NEITHER,),
+    "scope": lambda origins: scopes_of(_path(origins)) or (_UNNAMED,),
 }
 
 
@@ -508,7 +508,7 @@ class RooflinePoint:
 def roofline_points(ranking: Ranking, numbers: Sequence[int]) -> tuple[list[RooflinePoint], int]:
     """Return the points of the kernels, and how many kernels have no point. Points with the largest share come last, so
     that they are drawn on top."""
-    by_place: dict[tuple[float, float, str, bool], list[Ranked]] = {}
+    points_by_figures: dict[tuple[float, float, str, bool], list[Ranked]] = {}
     without = 0
     for row in ranking.rows(numbers):
         roof = row.roof
@@ -517,9 +517,9 @@ def roofline_points(ranking: Ranking, numbers: Sequence[int]) -> tuple[list[Roof
             continue
         flops, took = row.kernel.total_flops, row.measured_seconds
         speed = flops / took if flops and took else roof.attainable
-        by_place.setdefault((roof.intensity, speed, roof.bound, bool(flops and took)), []).append(row)
+        points_by_figures.setdefault((roof.intensity, speed, roof.bound, bool(flops and took)), []).append(row)
     points: list[RooflinePoint] = []
-    for (intensity, speed, bound, measured), rows in by_place.items():
+    for (intensity, speed, bound, measured), rows in points_by_figures.items():
         rows.sort(key=lambda row: -(row.share or 0.0))
         of_point = tuple(row.number for row in rows)
         points.append(RooflinePoint(of_point, intensity, speed, bound, rows[0].share or 0.0, measured))
@@ -561,7 +561,7 @@ class KernelOptions:
         return self.sort or ("share" if self.top is not None else "order")
 
 
-def released(rows: Iterable[Ranked]) -> Iterator[Ranked]:
+def release_each(rows: Iterable[Ranked]) -> Iterator[Ranked]:
     """Yield the rows, and release the kernel of each once the next one is requested."""
     for row in rows:
         yield row
@@ -590,4 +590,4 @@ def rows_of(
         return islice((ceilings.row(number, kernel) for number, kernel in enumerate(every)), choice.top)
     listed = with_running(module, measured) if measured else kernels(module)
     ranking = Ranking(listed, machine, measured, links)
-    return ranking.rows(ordered(ranking, range(len(ranking)), choice.column)[: choice.top])
+    return ranking.rows(sort_kernels(ranking, range(len(ranking)), choice.column)[: choice.top])

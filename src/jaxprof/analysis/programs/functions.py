@@ -51,10 +51,10 @@ class Variation:
     def summary(self) -> str:
         """The variation as text, such as `f32[1..412,128]`, `f32[4], bf16[4]` or `3, 4, 5, … (12 values)`."""
         if self.static or len(self.types) <= 2:
-            return _listed(self.types, "values" if self.static else "types")
+            return _list_texts(self.types, "values" if self.static else "types")
         arrays = _arrays(self.types)
         if len(arrays) < len(self.types):
-            return _listed(self.types, "types")
+            return _list_texts(self.types, "types")
         ranks = {len(array.shape) for array in arrays}
         dtypes = "|".join(dict.fromkeys(array.dtype for array in arrays))
         if len(ranks) > 1:
@@ -135,13 +135,13 @@ def _arrays(types: Sequence[str]) -> list[ArrayType]:
     return [array for text in types if (array := array_type(text)) is not None]
 
 
-def _listed(texts: Sequence[str], kind: str) -> str:
+def _list_texts(texts: Sequence[str], kind: str) -> str:
     if len(texts) <= _MOST_LISTED:
         return ", ".join(texts)
     return f"{', '.join(texts[: _MOST_LISTED - 1])}, … ({len(texts)} {kind})"
 
 
-def changed_arguments(code: str, rows: Iterable[Compiled]) -> tuple[Variation, ...]:
+def argument_changes(code: str, rows: Iterable[Compiled]) -> tuple[Variation, ...]:
     """Return the arguments that changed by the recorder's reasons of the kind `code`, with before and now."""
     seen: dict[str, dict[str, None]] = {}
     for reason in (reason for row in rows for reason in row.reasons if reason.kind == code):
@@ -216,9 +216,9 @@ def row_seconds(row: Compiled) -> float:
     return (row.trace_seconds or 0.0) + (row.lower_seconds or 0.0) + (row.compile_seconds or 0.0)
 
 
-def most_frequent(places: Iterable[SourceLocation | None]) -> SourceLocation | None:
+def most_frequent(locations: Iterable[SourceLocation | None]) -> SourceLocation | None:
     """Return the known location that occurs most often; the earlier one if two tie."""
-    counted = Counter(place for place in places if place)
+    counted = Counter(location for location in locations if location)
     return counted.most_common(1)[0][0] if counted else None
 
 
@@ -284,7 +284,7 @@ def _varying_for(code: str, rows: Iterable[Compiled], varying: Sequence[Variatio
         return tuple(argument for argument in varying if argument.static)
     if code not in _VARYING:
         return ()
-    return changed_arguments(code, rows) or tuple(
+    return argument_changes(code, rows) or tuple(
         argument
         for argument in varying
         if not argument.static and len({getattr(array, code) for array in _arrays(argument.types)}) > 1
@@ -320,5 +320,5 @@ def _changes_named(code: str, rows: Sequence[Compiled], varying: Sequence[Variat
         yield from dict.fromkeys(f"{setting_name(setting)} changed" for setting in settings)
     elif code in ("sharding", "weak_type"):
         verb = "varies" if code == "sharding" else "comes and goes"
-        changed = changed_arguments(code, rows)
+        changed = argument_changes(code, rows)
         yield from (f"{code.replace('_', ' ')} of {argument.name} {verb}" for argument in changed)

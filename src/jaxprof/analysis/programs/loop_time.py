@@ -313,9 +313,9 @@ def outside_loop(windows: Sequence[ProgramSampled], key: LoopKey) -> OutsideLoop
         begun = begun or bool(inside)
     if not lines:
         return None
-    functions = totals((replace(place, line=None), took) for place, took in lines.items())
+    functions = totals((replace(location, line=None), took) for location, took in lines.items())
     most = max(functions, key=lambda function: functions[function])
-    where = max((place for place in lines if replace(place, line=None) == most), key=lambda place: lines[place])
+    where = max((location for location in lines if replace(location, line=None) == most), key=lambda line: lines[line])
     return OutsideLoop(states, where, early >= _BEFORE_SHARE * sum(states.values()))
 
 
@@ -375,7 +375,7 @@ def loop_figures(
         library=any(site.library for site in sites),
         working=working,
         eager=eager,
-        unaccounted=unaccounted_lines(steady, key, times),
+        unaccounted=find_unaccounted(steady, key, times),
         unknown=unknown,
         launching=launching,
         brief_call=_least_arguments(called),
@@ -623,7 +623,7 @@ def eager_lines(spots: Sequence[Spot], key: LoopKey | None) -> frozenset[int]:
     return frozenset(line for line, seconds in more.items() if seconds > 0)
 
 
-def unaccounted_lines(spots: Sequence[Spot], key: LoopKey | None, times: StepFigures) -> frozenset[int]:
+def find_unaccounted(spots: Sequence[Spot], key: LoopKey | None, times: StepFigures) -> frozenset[int]:
     """Return the lines at which samples saw more time than iterations like the timed ones can make up.
 
     Calls that return at once only queue their work. The wait for it comes in iterations that were not timed, and

@@ -153,7 +153,7 @@ def without_doubted(seen: Sequence[ProgramStopped], recorder_ran: Sequence[float
     return list(filter(is_sure, seen))
 
 
-def merged_pauses(seen: Sequence[ProgramStopped], began_seconds: float) -> tuple[Pause, ...]:
+def merge_pauses(seen: Sequence[ProgramStopped], began_seconds: float) -> tuple[Pause, ...]:
     """Return the pauses of at least `LEAST_SECONDS` in order of time.
 
     `began_seconds` is the monotonic time at which the program began. If a pause was found in two ways, the one with a
@@ -391,14 +391,14 @@ class ProgramResult:
     def transfers(self) -> tuple[CopiesSeen, ...]:
         """Implicit copies by direction and line, those seen most often first."""
         rows = (row for event in self._program.transfers for row in event.rows)
-        by_place = grouped(((row.direction, row.where), row) for row in rows if row.where is not None)
+        by_line = grouped(((row.direction, row.where), row) for row in rows if row.where is not None)
         copies = [
             dataclasses.replace(
                 rows[0],
                 count=sum(row.count for row in rows),
                 seconds=_sum_of_known(row.seconds for row in rows),
             )
-            for rows in by_place.values()
+            for rows in by_line.values()
         ]
         return tuple(sorted(copies, key=lambda copy: -copy.count))
 
@@ -481,7 +481,7 @@ class ProgramResult:
     @cached_property
     def pauses(self) -> tuple[Pause, ...]:
         """Pauses in which the process could not run."""
-        return merged_pauses(self._sure_pauses, self.began_seconds)
+        return merge_pauses(self._sure_pauses, self.began_seconds)
 
     @cached_property
     def _found(self) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:

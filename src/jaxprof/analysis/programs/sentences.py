@@ -51,12 +51,12 @@ _CHOSEN = {"donate": "donated arguments", "static": "static arguments"}
 
 def _closure(row: Compiled, _: CompileReason) -> str:
     """Return `new closure of make_step: rate: 0.1 → 0.2 (made at train.py:30, defined at train.py:12)`."""
-    places = [f"made at {_line(row.made_at)}"] if row.made_at else []
-    places.append(f"defined at {_line(row.defined_at)}")
+    where = [f"made at {_line(row.made_at)}"] if row.made_at else []
+    where.append(f"defined at {_line(row.defined_at)}")
     changed = [f"{change.name}: {change.before} → {change.now}" for change in row.closure]
     more = f" and {len(changed) - _MOST_VARIABLES} more" if len(changed) > _MOST_VARIABLES else ""
     values = f": {', '.join(changed[:_MOST_VARIABLES])}{more}" if changed else ""
-    return f"new closure of {row.factory}{values} ({', '.join(places)})"
+    return f"new closure of {row.factory}{values} ({', '.join(where)})"
 
 
 def _made_by_jit(row: Compiled, reason: CompileReason) -> str:

@@ -85,14 +85,14 @@ def _bound(loop: HotLoop, *, timed: bool) -> Verdict:
     (name, most), (second, next_most) = ranked[0], ranked[1]
     share, other = most / total, next_most / total
     if samples < LEAST_SAMPLES:
-        needed = _rounded_up(total * 2 * LEAST_SAMPLES / max(samples, 1.0))
+        needed = _round_up(total * 2 * LEAST_SAMPLES / max(samples, 1.0))
         count = round(samples)
         return _no_verdict(loop, f"it was too short ({counted(count, 'sample')})", needed)
     doubtful = sum(spot.seconds for spot in loop.spots if not loop.is_accounted_for(spot))
     if name == DISPATCH and doubtful > total / 2:
         timed_count = counted(loop.times.count, "timed iteration")
         reason = f"its {timed_count} cannot account for the sampled time: too few and too short"
-        return _no_verdict(loop, reason, _rounded_up(2 * total))
+        return _no_verdict(loop, reason, _round_up(2 * total))
     undelayed = _undelayed_share(name, loop)
     if undelayed is None and most > next_most + loop.unknown:
         return _no_verdict(loop, "it waited too long for a processor that others had", None)
@@ -103,7 +103,7 @@ def _bound(loop: HotLoop, *, timed: bool) -> Verdict:
     if share - other < _APART_ERRORS * spread:
         more = (_APART_ERRORS * spread / max(share - other, 0.02)) ** 2
         reason = f"{name} ({percent_or_less(share)}) and {second} ({percent_or_less(other)}) cannot be told apart"
-        return _no_verdict(loop, reason, _rounded_up(total * more))
+        return _no_verdict(loop, reason, _round_up(total * more))
     low = interval(min(share, undelayed), samples)[0]
     with_waits = (most + loop.unknown + loop.preempted) / loop.seconds
     high = interval(min(1.0, max(undelayed + loop.unknown / total, with_waits)), samples)[1]
@@ -151,7 +151,7 @@ def interval(share: float, samples: float) -> tuple[float, float]:
     return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))  # rounding excludes a share of 1
 
 
-def _rounded_up(seconds: float) -> float:
+def _round_up(seconds: float) -> float:
     """Return the seconds rounded up to one digit."""
     unit = 10.0 ** math.floor(math.log10(seconds)) if seconds > 0 else 1.0
     return math.ceil(seconds / unit) * unit

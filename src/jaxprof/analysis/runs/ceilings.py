@@ -28,7 +28,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from jaxprof.base.errors import JaxprofError
-from jaxprof.base.files import PRIVATE, private_folder, taking_place
+from jaxprof.base.files import PRIVATE, private_folder, replace_file
 from jaxprof.base.units import bytes_
 from jaxprof.base.values import field, frozen
 from jaxprof.session import Run, Session
@@ -95,7 +95,7 @@ def ceilings_for(session: Session, run: Run) -> DevicePeaks | None:
     from jaxprof.hlo.kernels.cost.peaks import device_of_kind, measured_device, with_measured
 
     kind = device_kind(session, run)
-    measured = measured_in(session, run.plan.device)
+    measured = session_rates(session, run.plan.device)
     if session.header.host == socket.gethostname():
         measured = _best(measured, _load_ceilings().rates.get(kind, {}))
     datasheet = device_of_kind(kind) if kind else None
@@ -174,7 +174,7 @@ def device_kind(session: Session, run: Run) -> str:
     return ""
 
 
-def measured_in(session: Session, device_id: str) -> Rates:
+def session_rates(session: Session, device_id: str) -> Rates:
     """Return the rates that `triad` and `gemm-peak` reached on a device in this session, without disturbed runs. A
     ceiling is what was reached at all, so the fastest call counts: the slower ones had new pages zeroed beside them."""
     rates: Rates = {}
@@ -214,7 +214,7 @@ def remember(session: Session) -> None:
         return
     kept = _load_ceilings()
     for run, kind in runs:
-        kept.rates[kind] = _best(kept.rates.get(kind, {}), measured_in(session, run.plan.device))
+        kept.rates[kind] = _best(kept.rates.get(kind, {}), session_rates(session, run.plan.device))
         if disturbance := _disturbance(session, run):
             kept.refused[kind] = disturbance
         else:
@@ -224,8 +224,8 @@ def remember(session: Session) -> None:
     path = _path()
     with suppress(OSError):
         private_folder(path.parent)
-        with taking_place(path, PRIVATE) as place:
-            place.write_bytes(msgspec.json.format(msgspec.json.encode(kept), indent=1))
+        with replace_file(path, PRIVATE) as file:
+            file.write_bytes(msgspec.json.format(msgspec.json.encode(kept), indent=1))
 
 
 def _rate_runs(session: Session) -> Iterable[Run]:

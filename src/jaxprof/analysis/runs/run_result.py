@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING
 from jaxprof.analysis.runs.speedup import (
     Memo,
     calls_figure,
-    compared,
-    disturbed,
+    compare_times,
+    disturbance,
     readings_during,
     steady_samples,
     summary_alone,
     turn_launches,
 )
-from jaxprof.analysis.runs.warnings import derived_warnings, unlike_medians
+from jaxprof.analysis.runs.warnings import derive_warnings, unlike_medians
 from jaxprof.base.errors import JaxprofError
 from jaxprof.base.units import and_more
 from jaxprof.base.values import frozen
@@ -72,7 +72,7 @@ _counted: dict[str, RunCost] = {}
 _MOST_KEPT = 1024
 
 
-def run_cost(session: Session, run: Run) -> RunCost:
+def cost_of_call(session: Session, run: Run) -> RunCost:
     """Return the cost of one call of `run`. Counting takes 0.1 s for each MB of HLO, once per text and process."""
     kept = run.texts.get("hlo")
     if kept is not None:
@@ -101,8 +101,8 @@ def run_cost(session: Session, run: Run) -> RunCost:
 
 
 def prompt_cost(session: Session, run: Run) -> RunCost:
-    """Return the cost without a noticeable wait: nothing for a long HLO until `run_cost` has counted it."""
-    return RunCost(note=BEING_COUNTED) if is_uncounted(run) else run_cost(session, run)
+    """Return the cost without a noticeable wait: nothing for a long HLO until `cost_of_call` has counted it."""
+    return RunCost(note=BEING_COUNTED) if is_uncounted(run) else cost_of_call(session, run)
 
 
 def is_uncounted(run: Run) -> bool:
@@ -244,7 +244,7 @@ class RunResult:
         return {name: seconds for name, seconds in spent if seconds is not None}
 
 
-def result(session: Session, run_id: str, cost_of: Callable[[Session, Run], RunCost] = run_cost) -> RunResult:
+def result(session: Session, run_id: str, cost_of: Callable[[Session, Run], RunCost] = cost_of_call) -> RunResult:
     """Return the figures of one run. Raises KeyError for an unknown id. A screen, which must not wait, passes
     `prompt_cost`."""
     run = session.runs[run_id]
@@ -260,7 +260,7 @@ def result(session: Session, run_id: str, cost_of: Callable[[Session, Run], RunC
     turns = [turn for launch in run.launches for turn in launch.turns]
     firsts = [turn.first_seconds for turn in turns if turn.first_seconds is not None]
     versus = _versus(session, run, phase_seconds, work_seconds)
-    warnings = [*run.warnings, *derived_warnings(run, summary, readings_during(session, run))]
+    warnings = [*run.warnings, *derive_warnings(run, summary, readings_during(session, run))]
     if versus is not None and versus.not_of_medians and not run.plan.side:  # of sides `compare` says it
         warnings.append(unlike_medians(run, versus.speedup, versus.not_of_medians))
     return RunResult(
@@ -291,7 +291,7 @@ def _versus(session: Session, run: Run, phases: dict[str, float | None], median:
     baseline = session.runs.get(run.plan.baseline)
     if baseline is None or median is None or ("run" in baseline.phases and baseline.phases["run"].zero_copy):
         return None
-    speedup = compared(session, baseline, run)
+    speedup = compare_times(session, baseline, run)
     if speedup.ratio is None:
         return None
     theirs = _phase_seconds(baseline, summaries_over_launches(baseline))
@@ -367,7 +367,7 @@ def _summary(run: Run, series: str) -> Summary | None:
 
 def steady_summary(run: Run) -> Summary | None:
     """Summarise the steady run. The interval is computed over launches, or over blocks if there is a single launch."""
-    if disturbed(run):
+    if disturbance(run):
         return summary_alone(run)
     calls = run.series["run"].calls_per_sample if "run" in run.series else 1
     return summarise_run(run.samples("run"), turn_launches(run.launches), calls)

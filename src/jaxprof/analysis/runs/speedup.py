@@ -48,7 +48,7 @@ _disturbed: Memo[tuple[float, float] | None] = Memo()
 _times_of: Memo[TimeComparison] = Memo()
 
 
-def disturbed(run: Run) -> tuple[float, float] | None:
+def disturbance(run: Run) -> tuple[float, float] | None:
     """Return the seconds of a call in turns, and alone, if they differ; None if they agree, or if it is unknown."""
     launches = [launch for launch in run.launches if launch.turns and launch.alone]
     samples = sum(len(turn.seconds) for launch in launches for turn in launch.turns)
@@ -77,7 +77,7 @@ def turn_launches(launches: Sequence[RunLaunch]) -> list[LaunchBlocks]:
 def steady_samples(run: Run) -> list[float]:
     """Return the samples of the steady run's figures, in seconds per call. These are the samples of its turns, or of
     the run alone if the others disturb it."""
-    return run.samples("alone" if disturbed(run) else "run")
+    return run.samples("alone" if disturbance(run) else "run")
 
 
 def calls_figure(run: Run, figure: str) -> float | None:
@@ -97,12 +97,12 @@ def alone_launches(run: Run, side: int = 0) -> list[LaunchBlocks]:
     ]
 
 
-def compared(session: Session, baseline: Run, run: Run) -> TimeComparison:
+def compare_times(session: Session, baseline: Run, run: Run) -> TimeComparison:
     """Return how many times as fast `run` is as `baseline`, with the verdict. Runs with the same baseline are one
     family, whose intervals hold together. Computed again only after one of the two series has grown. Refused if one of
     the sides does not count, or if the two cannot be compared with each other."""
     theirs, ours = baseline.samples("run"), run.samples("run")
-    comparison = _times_of.of((theirs, ours), (len(theirs), len(ours)), lambda: _compared(baseline, run))
+    comparison = _times_of.of((theirs, ours), (len(theirs), len(ours)), lambda: _compare_runs(baseline, run))
     if baseline.comparison is not None:
         comparison = replace(comparison, margin=baseline.comparison.margin)
     comparison = replace(comparison, family=max(1, session.family[baseline.id]))
@@ -170,16 +170,18 @@ def side_versus(session: Session, before: Run, after: Run) -> AbVersus | None:
 
 def ab_versus(session: Session, baseline: Run, run: Run) -> AbVersus:
     """Return a side compared with A, `baseline`."""
-    return AbVersus(run, compared(session, baseline, run), compare_once(baseline, run, ("compile",)).get("compile"))
+    return AbVersus(
+        run, compare_times(session, baseline, run), compare_once(baseline, run, ("compile",)).get("compile")
+    )
 
 
-def _compared(baseline: Run, run: Run) -> TimeComparison:
+def _compare_runs(baseline: Run, run: Run) -> TimeComparison:
     by_width = run.plan.until_half_width is not None
     pairs = zip(baseline.launches, run.launches, strict=False)
-    launches = [launch for theirs, ours in pairs if (launch := _ordered_turns(theirs, ours)) is not None]
+    launches = [launch for theirs, ours in pairs if (launch := _turn_blocks(theirs, ours)) is not None]
     busy = any(others > BUSY_SHARE * cores for others, cores in map(others_cores, (baseline, run)))
     in_turns = compare(launches, by_width=by_width, beside_others=busy) if launches else None
-    if disturbed(baseline) or disturbed(run):
+    if disturbance(baseline) or disturbance(run):
         # What disturbs both alike, as in a program beside itself, leaves the ratio as it is; pairs show that best.
         pairs_alone = zip(alone_launches(baseline), alone_launches(run, side=1), strict=False)
         both = [LaunchBlocks((*theirs.blocks, *ours.blocks), in_turns=False) for theirs, ours in pairs_alone]
@@ -205,7 +207,7 @@ def others_cores(run: Run) -> tuple[float, float]:
     return others, cores
 
 
-def _ordered_turns(baseline: RunLaunch, other: RunLaunch) -> LaunchBlocks | None:
+def _turn_blocks(baseline: RunLaunch, other: RunLaunch) -> LaunchBlocks | None:
     """Return the turns of two runs in one launch, in the order taken; None if one run has no turns."""
     if not baseline.turns or not other.turns:
         return None

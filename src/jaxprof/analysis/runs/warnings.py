@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Literal
 
-from jaxprof.analysis.runs.speedup import BUSY_SHARE, Memo, calls_figure, disturbed, others_cores, steady_samples
+from jaxprof.analysis.runs.speedup import BUSY_SHARE, Memo, calls_figure, disturbance, others_cores, steady_samples
 from jaxprof.base.units import between, counted, integer, percent, ratio, seconds, spread
 from jaxprof.base.values import frozen
 from jaxprof.events import CheckReported, DeviceReading, WarningRaised
@@ -51,7 +51,7 @@ _WRONG_RESULT = _fault("wrong_result", "the result is wrong",
     "Compare with the `highest` precision variant; look at the number that is furthest off.")  # fmt: skip
 
 
-def derived_warnings(run: Run, summary: Summary | None, readings: Sequence[DeviceReading]) -> Iterator[WarningRaised]:
+def derive_warnings(run: Run, summary: Summary | None, readings: Sequence[DeviceReading]) -> Iterator[WarningRaised]:
     """Yield the warnings that follow from a run's facts, its samples, and its device's `readings` during the run."""
     if summary is not None and run.over:
         samples = steady_samples(run)  # the warnings from samples cost two bootstraps, so they are kept
@@ -139,7 +139,7 @@ def _sample_warnings(run: Run, summary: Summary) -> Iterator[WarningRaised]:
         wide = spread(halfwidth, summary.low, summary.high)
         yield _warning(run, _NOISE, f"noisy: the 95 % interval of the median is {wide}")
     samples = steady_samples(run)
-    beside = disturbed(run)
+    beside = disturbance(run)
     if beside is not None:
         in_turns, alone = map(seconds, beside)
         times = f"a call takes {alone} alone and {in_turns} in turns with the others"

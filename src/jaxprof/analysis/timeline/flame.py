@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from jaxprof.analysis.kernels.measured import kernels_of, measured
+from jaxprof.analysis.kernels.measured import kernels_of, measure_kernels
 from jaxprof.base.grouping import totals
 from jaxprof.base.values import frozen
 
@@ -81,23 +81,21 @@ def line_stacks(program: ProgramResult) -> list[WeightedStack]:
 def _frames(spot: Spot) -> Iterator[StackFrame]:
     """Yield the loops around a spot, outermost first, each with the line from which the inner code was called; then the
     spot's function (unless its innermost loop is in that function), its line, and its state."""
-    place, around = spot.place, spot.sites[::-1]
+    here, around = spot.place, spot.sites[::-1]
     for outer, site, inner in zip((None, *around), around, (*around[1:], None), strict=False):
         function = (site.file, site.function)
         if outer is None or (outer.file, outer.function) != function:
             yield _function(*function)
         yield StackFrame(f"loop at line {site.loop_line}", site.file, site.loop_line)
-        calls = (
-            (inner.file, inner.function) != function if inner else site.line != place.line or site.file != place.file
-        )
+        calls = (inner.file, inner.function) != function if inner else site.line != here.line or site.file != here.file
         if calls:
             yield StackFrame(f"line {site.line} {site.call}".rstrip(), site.file, site.line)
     innermost = spot.sites[0] if spot.sites else None
-    if innermost is None or (innermost.file, innermost.function) != (place.file, place.function):
-        yield _function(place.file, place.function)
-    line = f"line {place.line} {spot.call}".rstrip() if place.line else spot.call or "line not known"
-    yield StackFrame(line, place.file, place.line)
-    yield StackFrame(_state(spot.state), place.file, place.line)
+    if innermost is None or (innermost.file, innermost.function) != (here.file, here.function):
+        yield _function(here.file, here.function)
+    line = f"line {here.line} {spot.call}".rstrip() if here.line else spot.call or "line not known"
+    yield StackFrame(line, here.file, here.line)
+    yield StackFrame(_state(spot.state), here.file, here.line)
 
 
 def _function(file: str, function: str) -> StackFrame:
@@ -218,7 +216,7 @@ def kernel_flame(session: Session, run: Run) -> FlameGraph | None:
     parts = [run, *programs_of(session, run)] if is_whole(run) else [run]
     captured: list[WeightedStack] = []
     for part in parts:
-        of_run = measured(session, part.id)
+        of_run = measure_kernels(session, part.id)
         if of_run is None:
             continue
         captured += [

@@ -389,7 +389,7 @@ def range_totals(lanes: Lanes, begin: int, end: int) -> list[LaneTotals]:
                 own = own - Coverage(below.starts[nested], below.ends[nested]).within(starts, ends)
             counts += np.bincount(label, minlength=len(counts))
             took += np.bincount(label, weights=own, minlength=len(took))
-        names = _merged(
+        names = _merge(
             NameTotal(lane.labels[label][0], int(counts[label]), round(float(took[label])))
             for label in np.flatnonzero(counts).tolist()
         )
@@ -402,10 +402,10 @@ def range_totals(lanes: Lanes, begin: int, end: int) -> list[LaneTotals]:
 def kernels_on(lanes: Lanes, device: str, totals: Iterable[LaneTotals]) -> tuple[NameTotal, ...]:
     """Return what ran on a device, over all lanes that hold each kernel once, longest time first."""
     held = [found for found in totals if lanes.lanes[found.lane].kind in COUNTED_LANES]
-    return _merged(total for found in held if lanes.lanes[found.lane].device == device for total in found.names)
+    return _merge(total for found in held if lanes.lanes[found.lane].device == device for total in found.names)
 
 
-def _merged(totals: Iterable[NameTotal]) -> tuple[NameTotal, ...]:
+def _merge(totals: Iterable[NameTotal]) -> tuple[NameTotal, ...]:
     by_name: dict[str, NameTotal] = {}
     for total in totals:
         known = by_name.get(total.name, NameTotal(total.name, 0, 0))
@@ -459,8 +459,8 @@ class Matches:
 
     starts: Ints
     ends: Ints
-    places: Ints
-    """Place of each match, M x 3: the numbers of its `End`."""
+    numbers: Ints
+    """Lane, row and index of each match, M x 3, as in `End`."""
     busy: dict[tuple[int, int], Busy]
     """Matches of each row, and of each lane's summary as row -1."""
 
@@ -473,7 +473,7 @@ class Matches:
         return float(np.median(self.ends - self.starts))
 
     def end(self, number: int) -> End:
-        return End(*self.places[number].tolist())
+        return End(*self.numbers[number].tolist())
 
 
 def search(lanes: Lanes, pattern: re.Pattern[str]) -> Matches:
@@ -495,8 +495,8 @@ def search(lanes: Lanes, pattern: re.Pattern[str]) -> Matches:
         found += of_lane
     starts, ends = (join(row[side] for row in found) for side in (0, 1))
     order = np.argsort(starts, kind="stable")
-    places = np.concatenate([np.zeros((0, 3), np.int64), *(row[2] for row in found)])
-    return Matches(starts[order], ends[order], places[order], busy)
+    numbers = np.concatenate([np.zeros((0, 3), np.int64), *(row[2] for row in found)])
+    return Matches(starts[order], ends[order], numbers[order], busy)
 
 
 def other_end(lanes: Lanes, end: End) -> End | None:

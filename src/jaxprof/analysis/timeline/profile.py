@@ -13,7 +13,7 @@ from statistics import mean, median, quantiles
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.kernels import MeasuredKernel
-from jaxprof.analysis.kernels.measured import kernels_together, measured
+from jaxprof.analysis.kernels.measured import kernels_together, measure_kernels
 from jaxprof.base.errors import JaxprofError
 from jaxprof.base.grouping import grouped, totals
 from jaxprof.base.text import safe
@@ -195,7 +195,7 @@ def overview(session: Session, run: Run) -> ProfileOverview:
     from jaxprof.analysis.kernels.memory import memory_of_run
 
     programs = programs_of(session, run)
-    of_whole = measured(session, run.id)
+    of_whole = measure_kernels(session, run.id)
     kernels = kernels_together(session, [run.id, *(program.id for program in programs)])
     by_run = totals((run_id, kernel.self_seconds) for run_id, kernel in kernels)
     whole = sum(by_run.values())

@@ -84,7 +84,7 @@ _measured_options = combine_options(
 
 
 @click.command("compare")
-@click.argument("files", metavar="[A] [B]...", nargs=-1, shell_complete=options.completed_by("target"))
+@click.argument("files", metavar="[A] [B]...", nargs=-1, shell_complete=options.complete_with("target"))
 @options.target("Compile A, B... for h100, tpu-v5e...: exact facts, without the device.")
 @options.arguments(help="An argument of your functions: f32[1024,1024].")
 @_measured_options
@@ -117,12 +117,12 @@ def command(files: tuple[str, ...], form: str, no_run: bool, tried: str | None, 
     """
     targets = [resolve(word, note, code=not no_run, runs=True) for word in files]
     if tried is not None:
-        return _measured(targets, form, words, tried)
+        return _measure(targets, form, words, tried)
     refuse_without("tried", ("yes",))
     if words["for_devices"]:
         refuse_others("does not apply to programs that are only compiled", "files", "form", *_COMPILED)
         _refuse_alone(targets)
-        _print_differences(_compiled(targets, {name: words[name] for name in _COMPILED}), form)
+        _print_differences(_compile(targets, {name: words[name] for name in _COMPILED}), form)
         return None
     refuse_without("for_devices", ("axes", "shard"))
     # Functions and workloads are run, sessions are not: a mixture cannot be compared.
@@ -133,7 +133,7 @@ def command(files: tuple[str, ...], form: str, no_run: bool, tried: str | None, 
             f"{run[0]} is run, and {kept} is a session or a profile", "Compare two that are run, or two sessions."
         )
     if run:
-        return _measured(targets, form, words)
+        return _measure(targets, form, words)
     refuse_others("does not apply to sessions, which are compared as they are", "files", "form", "no_run")
     _refuse_alone(targets)
     with ExitStack() as stack:
@@ -143,7 +143,7 @@ def command(files: tuple[str, ...], form: str, no_run: bool, tried: str | None, 
     return None
 
 
-def _measured(targets: Sequence[Target], form: str, words: dict[str, Any], tried: str | None = None) -> int:
+def _measure(targets: Sequence[Target], form: str, words: dict[str, Any], tried: str | None = None) -> int:
     """Measure the sides in turns, print which is faster, or that it is unknown, and return the exit code. `words`:
     parameter name → value. `tried`: the sides are changes of the one target, as `--try` takes it."""
     if form not in ("text", "json"):
@@ -159,7 +159,7 @@ def _measured(targets: Sequence[Target], form: str, words: dict[str, Any], tried
     refuse_to_run("jaxprof compare")
     with unwound_by_signals(), TemporaryFolder("ab") as folder, ExitStack() as stack:
         if tried is not None:
-            measured = _tried(targets, tried, folder, words)
+            measured = _try_changes(targets, tried, folder, words)
         else:
             read = stack.enter_context(read_sides(targets, words))
             first = read[0][0]
@@ -178,9 +178,9 @@ def _measured(targets: Sequence[Target], form: str, words: dict[str, Any], tried
     return measured.exit_code
 
 
-def _tried(targets: Sequence[Target], code: str, folder: Path, words: dict[str, Any]) -> Outcome:
+def _try_changes(targets: Sequence[Target], code: str, folder: Path, words: dict[str, Any]) -> Outcome:
     """Measure the one target and the trials of its findings; with `code`, those of this finding alone."""
-    from jaxprof.cli.trials import compiled_run, recorded_run
+    from jaxprof.cli.trials import compile_run, plan_recorded
     from jaxprof.findings.catalogue import find_entry
     from jaxprof.findings.trials import MOST_TRIALS, PROPOSED, proposed
     from jaxprof.runner.sides import plan_trials
@@ -192,7 +192,7 @@ def _tried(targets: Sequence[Target], code: str, folder: Path, words: dict[str, 
     if code and (code := find_entry(code).code) not in PROPOSED:
         raise UsageError(f"nothing can be tried of {code}", f"--try takes {', '.join(sorted(PROPOSED))}.")
     (target,) = targets
-    original, findings = compiled_run(target, folder, words) if target.is_code else recorded_run(target, words)
+    original, findings = compile_run(target, folder, words) if target.is_code else plan_recorded(target, words)
     trials = proposed(findings, code)
     if not trials:
         shown = ", ".join(sorted({finding.code for finding in findings})) or "none"
@@ -236,14 +236,14 @@ def _refuse_twice(targets: Sequence[Target], sides: Sequence[Recorded]) -> None:
         raise UsageError("a run cannot be compared with a whole session", "Name a run of each: A:r1 B:r1.")
 
 
-def _compiled(targets: Sequence[Target], compiling: dict[str, Any]) -> list[SessionDifference]:
+def _compile(targets: Sequence[Target], compiling: dict[str, Any]) -> list[SessionDifference]:
     """Compile the targets, and compare each with the first, on each device. Raises JaxprofError."""
     from jaxprof.analysis.kernels.hlo_program import CompileOptions
-    from jaxprof.cli.modules import compiled_programs
+    from jaxprof.cli.modules import compile_programs
     from jaxprof.findings.compare.gate import paired_programs
     from jaxprof.findings.compare.session_difference import session_difference
 
-    first, *others = (compiled_programs(target, CompileOptions(**compiling)) for target in targets)
+    first, *others = (compile_programs(target, CompileOptions(**compiling)) for target in targets)
     differences: list[SessionDifference] = []
     for target, other in zip(targets[1:], others, strict=True):
         pairs = [(ours, theirs) for ours, theirs in paired_programs(first, other) if ours and theirs]

@@ -17,7 +17,7 @@ from jaxprof.base.errors import UsageError
 from jaxprof.base.units import counted
 from jaxprof.cli import options
 from jaxprof.cli.answers import print_answer
-from jaxprof.cli.output import confirmed, format_option, note, print_text
+from jaxprof.cli.output import confirm, format_option, note, print_text
 
 if TYPE_CHECKING:
     from jaxprof.devices.absent.machine import Vendor
@@ -43,7 +43,7 @@ def list_(python: Path | None, watch: bool, form: str) -> None:
     """List devices, those that JAX does not use with the fix."""
     from jaxprof.devices.live.host import Monitor
     from jaxprof.devices.live.nvidia import nvml_threads
-    from jaxprof.facts.devices import listed_devices
+    from jaxprof.facts.devices import list_devices
     from jaxprof.report.device_list import devices_text
     from jaxprof.runner.device_choice import find_all
     from jaxprof.runner.interpreter import find_interpreter
@@ -61,11 +61,11 @@ def list_(python: Path | None, watch: bool, form: str) -> None:
     monitor.read(PATIENCE_SECONDS)
     time.sleep(WINDOW_SECONDS)
     while watch:
-        lines = devices_text(listed_devices(devices, monitor.read()), listing.driver)
+        lines = devices_text(list_devices(devices, monitor.read()), listing.driver)
         clear = "\x1b[H\x1b[J" if sys.stdout.isatty() else ""  # home, and erase what was below
         print_text(clear + "\n".join(lines))
         time.sleep(1.0)
-    rows = listed_devices(devices, monitor.read())
+    rows = list_devices(devices, monitor.read())
     print_answer(form, "devices", {"devices": rows}, devices_text(rows, listing.driver))
 
 
@@ -145,7 +145,7 @@ def install(vendor: Vendor, yes: bool, python: Path | None, allow_unpinned: bool
     note(f"About {kit.megabytes} MB to download, for jax {interpreter.jax} of {interpreter.path}:")
     for package, licence in kit.licences:
         note(f"  {package}: {licence}")
-    if not confirmed("Install?", yes=yes):
+    if not confirm("Install?", yes=yes):
         raise click.Abort
     note(f"installed in {wheels.install(vendor, interpreter.path, note, allow_unpinned=allow_unpinned)}")
 

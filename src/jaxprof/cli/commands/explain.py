@@ -9,13 +9,13 @@ import click
 from jaxprof.analysis.target import Kind, resolve
 from jaxprof.base.errors import UsageError
 from jaxprof.cli import options
-from jaxprof.cli.answers import command_line, explained_job, next_of_session, print_answer
+from jaxprof.cli.answers import command_line, explain_job, next_of_session, print_answer
 from jaxprof.cli.output import format_option, note, print_json, print_report
 from jaxprof.cli.recorded import open_recorded
 
 
 @click.command("explain")
-@click.argument("file", metavar="[FILE]", required=False, shell_complete=options.completed_by("session"))
+@click.argument("file", metavar="[FILE]", required=False, shell_complete=options.complete_with("session"))
 @click.option(
     "--code", metavar="CODE", help="What a finding means, what to do, and where to read on; `all` lists them."
 )
@@ -47,7 +47,7 @@ def command(file: str | None, code: str | None, full: bool, form: str) -> None:
     name = "last" if file is None else file
     target = resolve(name, note, jobs=True)
     if target.kind is Kind.JOB:
-        explained = explained_job(target.file)
+        explained = explain_job(target.file)
     else:
         from jaxprof.findings.derive import explanation
         from jaxprof.findings.explanation import command as shell_line

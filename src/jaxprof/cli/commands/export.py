@@ -23,7 +23,7 @@ NAMES = ("perfetto", "html", "parquet")
 
 
 @click.command("export")
-@click.argument("file", metavar="FILE", shell_complete=options.completed_by("session"))
+@click.argument("file", metavar="FILE", shell_complete=options.complete_with("session"))
 @click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help="What to write.")
 @options.run(help="The run: r2. Needed for perfetto if several runs have a timeline; the others have all runs.")
 @options.out(help="Default: stdout. With .gz, compressed.")
@@ -45,23 +45,23 @@ def command(file: str, form: str, run_id: str | None, out: Path | None, force: b
             raise UsageError(f"{form} writes several files", "Name a folder for them: -o tables.")
     with open_recorded(resolve(file, note), ("timeline", "trust") if form == "perfetto" else ()) as found:
         if form == "parquet" and out is not None:
-            _put_files(_tables(SessionFile(found.path, found.session)), out, force)
+            _write_files(_tables(SessionFile(found.path, found.session)), out, force)
         elif form == "html":
             from jaxprof.report.page.document import to_page
 
-            _put([to_page(found.session, found.name)], out, force, "open it in a browser")
+            _write([to_page(found.session, found.name)], out, force, "open it in a browser")
         else:
             from jaxprof.analysis.timeline.model import TEXT_NAME, read_timeline
             from jaxprof.report import perfetto
 
-            run = perfetto.chosen_run(found.session, found.name, run_id)
+            run = perfetto.choose_run(found.session, found.name, run_id)
             timeline = read_timeline(found.session.text(run.id, TEXT_NAME) or "")
             if timeline.left_out:
                 note(f"note: the {timeline.left_out} shortest intervals are not in the timeline")
-            _put(perfetto.pieces(timeline, run.label), out, force, "open it at https://ui.perfetto.dev")
+            _write(perfetto.pieces(timeline, run.label), out, force, "open it at https://ui.perfetto.dev")
 
 
-def _put(pieces: Iterable[str], out: Path | None, force: bool, opens: str) -> None:
+def _write(pieces: Iterable[str], out: Path | None, force: bool, opens: str) -> None:
     if out is None:
         if isinstance(sys.stdout, io.TextIOWrapper):  # the file says itself that it is UTF-8
             sys.stdout.reconfigure(encoding="utf-8")
@@ -88,15 +88,15 @@ def _tables(file: SessionFile) -> Iterator[tuple[str, bytes]]:
             yield f"{table.name}.parquet", sink.getvalue()
 
 
-def _put_files(files: Iterable[tuple[str, bytes]], folder: Path, force: bool) -> None:
+def _write_files(files: Iterable[tuple[str, bytes]], folder: Path, force: bool) -> None:
     """Write all of the files, or none: each is written beside its place, and takes it when the last is written."""
     written = []
     is_new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with contextlib.ExitStack() as places:
+        with contextlib.ExitStack() as files_written:
             for name, content in files:
-                places.enter_context(write_whole(folder / name, force=force)).write_bytes(content)
+                files_written.enter_context(write_whole(folder / name, force=force)).write_bytes(content)
                 written.append(name)
     except (OSError, JaxprofError) as error:
         if is_new:

@@ -21,7 +21,7 @@ from jaxprof.base.reaper import TemporaryFolder
 from jaxprof.base.values import frozen
 from jaxprof.cli import options
 from jaxprof.cli.answers import Outcome, command_line, measure, print_facts
-from jaxprof.cli.modules import compiled_programs, with_local_device
+from jaxprof.cli.modules import compile_programs, with_local_device
 from jaxprof.cli.options import refuse, words_given
 from jaxprof.cli.output import ExitCode, format_option, print_lines, print_report
 from jaxprof.cli.recorded import session_of
@@ -52,11 +52,11 @@ _HEAD = "HEAD"
 
 
 @click.command("gate")
-@click.argument("target", metavar="TARGET", shell_complete=options.completed_by("target"))
+@click.argument("target", metavar="TARGET", shell_complete=options.complete_with("target"))
 @click.option(
     "--base",
     metavar="BASE",
-    shell_complete=options.completed_by("session"),
+    shell_complete=options.complete_with("session"),
     help="What TARGET is compared with; by default HEAD, where it has changes that are not committed.",
 )
 @click.option(
@@ -101,7 +101,7 @@ def command(target: str, base: str | None, limits: tuple[str, ...], strict: bool
         refuse(TIMED, "applies to times, and no limit is one", "Limit a time: --fail-on run:5%.")
     timing = {name: words.pop(name) for name in TIMED}
     program = resolve(target, code=True, runs=True)
-    result, measured = _compared(program, base, parsed_limits, CompileOptions(**words), timing)
+    result, measured = _compare(program, base, parsed_limits, CompileOptions(**words), timing)
     path = measured.path if measured is not None else None
     if form == "json":
         print_facts("gate", result, [command_line("open", path)] if path is not None else [])
@@ -120,7 +120,7 @@ def _exit_code(result: GateResult, measured: Outcome | None, *, strict: bool) ->
     return ExitCode.UNDECIDED if strict and result.outcome == "undecided" else ExitCode.OK
 
 
-def _compared(
+def _compare(
     target: Target, base: str | None, limits: Sequence[GateLimit], compiling: CompileOptions, timing: Mapping[str, Any]
 ) -> tuple[GateResult, Outcome | None]:
     """Judge each limit. Return the result, and what was measured for limits on times, with the parameters `timing`."""
@@ -129,7 +129,7 @@ def _compared(
     measured: Outcome | None = None
     compared: AbResult | None = None
     timed = [limit for limit in limits if limit.is_time]
-    with unwound_by_signals(), found_base(target, base) as found:
+    with unwound_by_signals(), find_base(target, base) as found:
         if not (target.is_code or found.target.is_code):
             hint = "Sessions are compared as they are: leave it out."
             refuse(sorted(_COMPILING), "applies to what is compiled now", hint)
@@ -141,7 +141,7 @@ def _compared(
             try:
                 before = _programs(found.target, compiling, found.variables)
             except JaxprofError as error:
-                raise found.named(error) from error
+                raise found.as_base_error(error) from error
             rows, notes = judged_programs(found.about, before, _programs(target, compiling), judged_alone)
         if together:
             measured = _measure_times(target, found, compiling, timing, timed)
@@ -164,7 +164,7 @@ class FoundBase:
         """Variables that are laid over the environment of the base's processes."""
         return self.revision.variables() if self.revision is not None else {}
 
-    def named(self, error: JaxprofError) -> JaxprofError:
+    def as_base_error(self, error: JaxprofError) -> JaxprofError:
         """Return the error as one of the base, with a revision's files as git writes them: `HEAD~1:train.py`."""
         what, hint = error.what, error.hint
         if self.revision is not None:
@@ -174,7 +174,7 @@ class FoundBase:
 
 
 @contextmanager
-def found_base(target: Target, word: str | None) -> Iterator[FoundBase]:
+def find_base(target: Target, word: str | None) -> Iterator[FoundBase]:
     """Yield what the word after `--base` means for `target`, as `resolve` decides; a revision is checked out until the
     end. Without a word, the base is HEAD, if `target` is a function with changes that are not committed. Raises
     UsageError naming what was tried, and first if there is no `target`."""
@@ -261,7 +261,7 @@ def _programs(target: Target, compiling: CompileOptions, variables: Mapping[str,
     session = session_of(target)
     if session is not None and (recorded := [run for run in session.runs.values() if run.is_program]):
         return [(session, run) for run in recorded if target.run in ("", run.id)]
-    programs = compiled_programs(target, compiling, variables)
+    programs = compile_programs(target, compiling, variables)
     return [(session, run) for session, run in programs if "hlo" in run.texts] or programs
 
 

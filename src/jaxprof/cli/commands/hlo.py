@@ -10,7 +10,7 @@ import click
 from jaxprof.analysis.target import Target, resolve
 from jaxprof.base.errors import UsageError
 from jaxprof.cli import options
-from jaxprof.cli.options import chosen_view, is_given, refuse
+from jaxprof.cli.options import choose_view, is_given, refuse
 from jaxprof.cli.output import ExitCode, format_option, note, print_csv, print_json, print_lines
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ SORTS = (
 
 
 @click.command("hlo")
-@click.argument("target", metavar="TARGET", shell_complete=options.completed_by("target"))
+@click.argument("target", metavar="TARGET", shell_complete=options.complete_with("target"))
 @options.views(
     {
         "kernels": "The kernels, with costs and least times.",
@@ -89,7 +89,7 @@ def command(
     from jaxprof.analysis.kernels.hlo_program import CompileOptions
     from jaxprof.cli.modules import find_modules, with_local_device
 
-    view = chosen_view("other", "stage")
+    view = choose_view("other", "stage")
     compiling = CompileOptions(**words)
     if view != "kernels" and not compiling.for_devices:
         refuse(("top", "sort"), "applies to the list of kernels", "Give --kernels, too.")

@@ -19,7 +19,7 @@ from jaxprof.base.files import with_home
 from jaxprof.base.units import counted
 from jaxprof.cli import options
 from jaxprof.cli.answers import next_of_session, print_conclusion, print_facts, print_job, print_session
-from jaxprof.cli.options import chosen_view, is_given, refuse_others
+from jaxprof.cli.options import choose_view, is_given, refuse_others
 from jaxprof.cli.output import (
     ExitCode,
     format_option,
@@ -43,7 +43,7 @@ _OF_CAPTURES = ("kernels", "steps", "compile", "memory", "trust")
 
 
 @click.command("open")
-@click.argument("file", metavar="FILE", shell_complete=options.completed_by("session"))
+@click.argument("file", metavar="FILE", shell_complete=options.complete_with("session"))
 @options.views(options.VIEWS)
 @options.run(help="Only this run (r2) and its baseline.")
 @click.option("--keep", is_flag=True, help="Save a profile as a session, among the kept ones or as --out FILE.")
@@ -103,7 +103,7 @@ def command(file: str, python: Path | None, follow: bool, **words: Any) -> int |
         )
         _keep(target, words["out"], words["form"], force=words["force"])
         return None
-    is_printed = chosen_view() is not None or is_given("form") or is_given("run_id") or terminal_problem()
+    is_printed = choose_view() is not None or is_given("form") or is_given("run_id") or terminal_problem()
     if is_printed and not follow and not is_given("python"):
         return _print(target, words["run_id"], words["form"])
     refuse_others("does not apply to the app", "file", "follow", "python", "profile_run", "host")
@@ -189,7 +189,7 @@ def _import(profile: Path, target: Path, form: str, *, force: bool) -> None:
 
 
 def _print(target: Target, run_id: str | None, form: str) -> int:
-    view = chosen_view()
+    view = choose_view()
     if target.kind is Kind.HLO:
         from jaxprof.cli.commands import hlo
 

@@ -31,7 +31,7 @@ _ROWS = 50
 
 
 @click.command("query")
-@click.argument("words", metavar="SESSION... SQL", nargs=-1, shell_complete=options.completed_by("session"))
+@click.argument("words", metavar="SESSION... SQL", nargs=-1, shell_complete=options.complete_with("session"))
 @click.option("--all", "every", is_flag=True, help="All kept sessions, instead of SESSION.")
 @click.option("--schema", is_flag=True, help="Print the tables with their columns, or those of the named TABLE...")
 @format_option("text", "json", "csv", bounded=("text", "json"))

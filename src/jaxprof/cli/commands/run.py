@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 @click.command("run")
-@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=options.completed_by("workload"))
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=options.complete_with("workload"))
 @click.option("--describe", is_flag=True, help="Describe NAME: parameters, variants, code; run nothing.")
 @click.option("--all", "everything", is_flag=True, help="Every built-in workload.")
 @click.option(
     "--from",
     "source",
     metavar="SESSION[:RUN]",
-    shell_complete=options.completed_by("session"),
+    shell_complete=options.complete_with("session"),
     help="Repeat the runs of a session: all, or those of a run id, workload or function.",
 )
 @options.variant(
@@ -125,15 +125,15 @@ def command(
     if source is not None:
         changes = {name: getattr(plan_options, name) for name in _CHANGES if is_given(name)}
         changes |= {} if plan_options.capture else {"capture": False}
-        planned = _planned_from(
+        planned = _plan_again(
             source, changes, plan_options.devices[0] if devices else "", start_question(source, yes=yes)
         )
     else:
         planned, notes = plan_all(infos, plan_options)
     writer = new_writer(out, replace_existing=force)
-    from jaxprof.runner.expected_time import expected_time
+    from jaxprof.runner.expected_time import estimate_time
 
-    lines = [*(f"note: {each}" for each in notes), f"{counted(len(planned), 'run')}: {expected_time(planned)}"]
+    lines = [*(f"note: {each}" for each in notes), f"{counted(len(planned), 'run')}: {estimate_time(planned)}"]
     outcome = carry_out(planned, interpreter, writer, lines, max_silence_seconds)
     if form == "json":
         print_session(outcome.session, outcome.path)
@@ -150,7 +150,7 @@ _CHANGES = ("budget_seconds", "launches", "max_seconds", "keep_constants", "comp
 """Plan options that change how the runs of a session are repeated."""
 
 
-def _planned_from(source: str, changes: Mapping[str, Any], device: str, ask: Ask) -> list[PlannedRun]:
+def _plan_again(source: str, changes: Mapping[str, Any], device: str, ask: Ask) -> list[PlannedRun]:
     """Return the runs of the session that `source` names by its path or name: all, or those that are named after a
     colon (an id, workload or function).
 
@@ -158,7 +158,7 @@ def _planned_from(source: str, changes: Mapping[str, Any], device: str, ask: Ask
     device. `ask` is called with what would start. Raises FileRefusedError, and UsageError, also if the session came
     from a URL: nothing of it may be started.
     """
-    from jaxprof.runner.rerun import NOT_AGAIN, chosen_runs, plan_again, recorded_starts, refuse_fetched
+    from jaxprof.runner.rerun import NOT_AGAIN, choose_runs, list_starts, plan_again, refuse_fetched
     from jaxprof.session import Session
     from jaxprof.session.log import Library, load
 
@@ -168,8 +168,8 @@ def _planned_from(source: str, changes: Mapping[str, Any], device: str, ask: Ask
     session, wanted = load(path, Session), target.run
     made: dict[PlannedRun, PlannedRun] = {}
     planned_again = plan_again(session, wanted)
-    repeated = [run for run in chosen_runs(session, wanted) if run.plan.how not in NOT_AGAIN]
-    ask([line for run in repeated for line in recorded_starts(session, run)])
+    repeated = [run for run in choose_runs(session, wanted) if run.plan.how not in NOT_AGAIN]
+    ask([line for run in repeated for line in list_starts(session, run)])
     for planned in planned_again:
         own = device if device and planned.spec.how != "numpy" else planned.spec.device
         baseline = made[planned.baseline] if planned.baseline is not None else None

@@ -15,7 +15,7 @@ from jaxprof.base.units import bytes_, counted, utc_text
 from jaxprof.cli import options
 from jaxprof.cli.answers import command_line, print_answer, print_facts
 from jaxprof.cli.options import require_packages
-from jaxprof.cli.output import ExitCode, confirmed, format_option, note, notes, print_lines
+from jaxprof.cli.output import ExitCode, confirm, format_option, note, notes, print_lines
 from jaxprof.events.base import with_failures
 from jaxprof.facts import column, pick
 from jaxprof.facts.answers import ENTRY
@@ -73,7 +73,7 @@ def list_(form: str) -> None:
 
 
 @command.command()
-@click.argument("name", shell_complete=options.completed_by("session"))
+@click.argument("name", shell_complete=options.complete_with("session"))
 @click.argument("new_name")
 def rename(name: str, new_name: str) -> None:
     """Give the session, or the job, NAME another name."""
@@ -82,7 +82,7 @@ def rename(name: str, new_name: str) -> None:
 
 
 @command.command()
-@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=options.completed_by("session"))
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=options.complete_with("session"))
 @options.yes("-y")
 def delete(names: tuple[str, ...], yes: bool) -> None:
     """Delete sessions, or jobs with all their processes, after asking."""
@@ -140,7 +140,7 @@ def _delete(library: Library, doomed: Sequence[Path], *, yes: bool) -> None:
     jobs = sum(path.is_dir() for path in doomed)
     what = f"{_counts(len(doomed) - jobs, jobs)} ({bytes_(kept_bytes(*doomed))})"
     notes(map(str, doomed))
-    if confirmed(f"Delete {what}?", yes=yes):
+    if confirm(f"Delete {what}?", yes=yes):
         for path in doomed:
             library.delete(path)
         note(f"Deleted {what}.")

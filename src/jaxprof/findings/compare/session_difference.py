@@ -15,11 +15,11 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, TypeAlias
 
 from jaxprof.analysis.kernels import MeasuredKernel
-from jaxprof.analysis.kernels.measured import measured, stage_times
+from jaxprof.analysis.kernels.measured import measure_kernels, stage_times
 from jaxprof.analysis.kernels.memory import KINDS, SCHEDULE, MemoryPicture, memory_of_run
 from jaxprof.analysis.opener import read_module
-from jaxprof.analysis.runs.run_result import RunCost, module_cost, result, run_cost
-from jaxprof.analysis.runs.speedup import AbVersus, compare_once, compared, side_versus
+from jaxprof.analysis.runs.run_result import RunCost, cost_of_call, module_cost, result
+from jaxprof.analysis.runs.speedup import AbVersus, compare_once, compare_times, side_versus
 from jaxprof.base.grouping import Pair, paired, pairs
 from jaxprof.base.values import frozen
 from jaxprof.findings.compare import Difference, FigureDifference, environments, exact_facts, figures
@@ -220,7 +220,7 @@ def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Ru
             estimate = SCHEDULE in (source, other)
             facts |= exact_facts(ours, theirs, estimate=estimate)
     modules = read_module(session_a, run_a), read_module(session_b, run_b)
-    captures = measured(session_a, run_a.id), measured(session_b, run_b.id)
+    captures = measure_kernels(session_a, run_a.id), measure_kernels(session_b, run_b.id)
     trees = [run.compile_passes.tree for run in (run_a, run_b) if run.compile_passes is not None]
     passes = None
     if len(trees) == 2:
@@ -330,7 +330,7 @@ def _known_facts(session: Session, run: Run, memory: MemoryPicture | None) -> li
     if run.memory is not None:
         counted |= {"alias_bytes": run.memory.alias_bytes, "generated_code_bytes": run.memory.generated_code_bytes}
     counted["compiles"] = _compiles(run)
-    cost = run_cost(session, run)
+    cost = cost_of_call(session, run)
     sizes: _Facts = {}
     if memory is not None and memory.peak_bytes is not None:
         sizes = {"peak_bytes": memory.peak_bytes, **{f"{kind}_bytes": memory.part(kind) for kind in KINDS}}
@@ -472,7 +472,7 @@ def _phases(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> t
         if before is None and after is None:
             continue
         if phase == "run" and session_a is session_b:
-            times = compared(session_a, run_a, run_b)
+            times = compare_times(session_a, run_a, run_b)
         elif phase in once_times:
             times = once_times[phase]
         else:

@@ -49,9 +49,9 @@ def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     error, where, _ = result.raised
     error = error.strip()
     if _NO_MEMORY.search(error):
-        from jaxprof.analysis.kernels.memory import asked_bytes  # needed only for this error
+        from jaxprof.analysis.kernels.memory import parse_request  # needed only for this error
 
-        asked = asked_bytes(error)
+        asked = parse_request(error)
         size = f": {bytes_(asked)} were asked for" if asked is not None else ""
         message = f"it ran out of memory{size}{_memory_then(result)} ({safe(error)})"
         fix = _LESS_MEMORY + (_WAITED if "_bfc" in error else "")

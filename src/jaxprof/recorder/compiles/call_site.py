@@ -28,7 +28,14 @@ from jaxprof.base.text import REDACTED
 from jaxprof.base.values import dataclass, field, frozen
 from jaxprof.events import NOWHERE, SourceLocation
 from jaxprof.recorder.compiles.arguments import static_text
-from jaxprof.recorder.compiles.functions import closure_of, code_of, held_function, name_matches, wrapper_chain, wraps
+from jaxprof.recorder.compiles.functions import (
+    closure_of,
+    code_of,
+    function_in_closure,
+    name_matches,
+    wrapper_chain,
+    wraps,
+)
 from jaxprof.recorder.frame_owner import JAX, LIBRARY, STDLIB, USER, file_kind, frame_kind, outwards
 from jaxprof.recorder.samples.call_text import position_of, source_lines, tree_of
 from jaxprof.recorder.samples.flow import LOOPS, is_within, span_of, statements_around
@@ -81,14 +88,14 @@ def read_call(frame: FrameType | None, name: str) -> ObservedCall:
         return call
     inner = code_of(call.function) if call.found else None
     own = inner is not None and file_kind(inner.co_filename) == JAX
-    held = held_function(call.function) if own else None
-    call.written = _written_call(caller, held.__name__ if held is not None else name, held)
+    held = function_in_closure(call.function) if own else None
+    call.written = _wrapper_call(caller, held.__name__ if held is not None else name, held)
     if call.written is not None and not call.found:
         call.function, call.args, call.kwargs = call.written.function, call.written.args, call.written.kwargs
     return call
 
 
-def _written_call(frame: FrameType | None, name: str, held: Any) -> ObservedCall | None:
+def _wrapper_call(frame: FrameType | None, name: str, held: Any) -> ObservedCall | None:
     """Return the call of a library's wrapper around the function called `name`, or of JAX's own wrapper around `held`,
     which is in the closure of the compiled function (`pmap`). If libraries' wrappers are nested, it is the innermost
     one: the outer ones may add arguments."""
@@ -104,7 +111,7 @@ def _written_call(frame: FrameType | None, name: str, held: Any) -> ObservedCall
                     return ObservedCall(values[variable], *_variable_arguments(code, values))
         elif kind == JAX and code.co_flags & _VARARGS and held is not None:
             values = caller.f_locals
-            if any(held_function(values.get(variable)) is held for variable in code.co_freevars):
+            if any(function_in_closure(values.get(variable)) is held for variable in code.co_freevars):
                 own = ObservedCall(held, *_variable_arguments(code, values))
     return own
 

@@ -31,11 +31,11 @@ def _inner_function(function: Any) -> Any:
         return None
     if type(function).__module__.startswith("jax"):
         return getattr(function, "__wrapped__", None)
-    wrapped = _copied_attribute(function, "__wrapped__")
+    wrapped = _wrapper_attribute(function, "__wrapped__")
     return wrapped if wrapped is not None else _class_attribute(type(function), "__call__")
 
 
-def _copied_attribute(thing: Any, name: str) -> Any:
+def _wrapper_attribute(thing: Any, name: str) -> Any:
     """Return an attribute that `functools.update_wrapper` set, or that a library's class defines; else None."""
     try:
         own = object.__getattribute__(thing, "__dict__")
@@ -114,7 +114,7 @@ def _name_of(function: Any) -> str | None:
         return function.__name__
     if type(function).__module__.startswith("jax"):
         return getattr(function, "__name__", None)
-    name = _copied_attribute(function, "__name__")
+    name = _wrapper_attribute(function, "__name__")
     return name if isinstance(name, str) else None
 
 
@@ -125,7 +125,7 @@ def wraps(function: Any, name: str) -> bool:
     return any(name == (_name_of(candidate) or type(candidate).__name__) for candidate in wrapper_chain(function))
 
 
-def held_function(function: Any) -> Any:
+def function_in_closure(function: Any) -> Any:
     """Return the function outside JAX in the closure of one of JAX's own, such as `pmap` compiles; None without one."""
     looked_at = [item for item in wrapper_chain(function) if isinstance(item, FunctionType)]
     for candidate in looked_at[:_WRAPPERS_FOLLOWED]:

@@ -19,7 +19,7 @@ from typing import Any
 from jaxprof.events import NOWHERE, Compiled, Event, SourceLocation, StageRunning, WarningRaised
 from jaxprof.recorder.compiles import monitoring
 from jaxprof.recorder.compiles.call_site import ObservedCall, factory_of, in_later_calls, read_call
-from jaxprof.recorder.compiles.functions import code_of, held_function, outer_code, primitive_parameters
+from jaxprof.recorder.compiles.functions import code_of, function_in_closure, outer_code, primitive_parameters
 from jaxprof.recorder.compiles.module_size import read_module_size
 from jaxprof.recorder.compiles.monitoring import CacheClears
 from jaxprof.recorder.compiles.reasons import FunctionKey, History, explain, nearest
@@ -33,7 +33,7 @@ from jaxprof.recorder.compiles.rows import (
     ThreadStages,
 )
 from jaxprof.recorder.compiles.signature import SignatureReader, arguments_of
-from jaxprof.recorder.frame_owner import JAX, USER, called_from, definition, file_kind
+from jaxprof.recorder.frame_owner import JAX, USER, definition, file_kind, user_location
 from jaxprof.recorder.guest import raised_by_program
 from jaxprof.recorder.samples.states import WORTH_COPYING_BYTES
 
@@ -257,7 +257,7 @@ class Ledger:
         """Return the row of a stage, one that waits for it or a new one, and the call if it was read."""
         name = _plain_name(function)
         last = thread.last
-        location = last.called_from if last is not None and last.leads_to(stage, name, now) else called_from(frame)
+        location = last.called_from if last is not None and last.leads_to(stage, name, now) else user_location(frame)
         if stage != "trace":
             row = self._take_waiting(name, stage, location)
             if row is not None and not (stage == "lower" and row.signature.under):
@@ -313,7 +313,7 @@ class Ledger:
             row.signature.under,
         )
         if kind == USER:
-            again = self._history.known(row.key) or any(over.key == row.key for over, *_ in list(self._over))
+            again = self._history.is_known(row.key) or any(over.key == row.key for over, *_ in list(self._over))
             row.signature.made = factory_of((call.written or call).function, frame, find_location=again)
         if not row.announced.startswith("<"):
             if len(self._definitions) >= _NAMES_REMEMBERED:
@@ -340,7 +340,7 @@ class Ledger:
                 row.function = type(function).__name__
             return code
         if code is not None and file_kind(code.co_filename) == JAX and primitive_parameters(function) is None:
-            held = held_function(function)
+            held = function_in_closure(function)
             if held is not None:
                 row.function = held.__name__
                 return code_of(held)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jaxprof.events import NOWHERE
-from jaxprof.recorder.frame_owner import called_from
+from jaxprof.recorder.frame_owner import user_location
 from jaxprof.recorder.guest import ReplacedName, raised_by_program, unseen
 
 _STAGES = {
@@ -111,7 +111,7 @@ class CacheClears:
     def _counting(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def clear_caches(*args: Any, **kwargs: Any) -> Any:
             self.count += 1
-            self.location = called_from(sys._getframe(1))
+            self.location = user_location(sys._getframe(1))
             return original(*args, **kwargs)
 
         return clear_caches

@@ -67,7 +67,7 @@ class History:
                 yield now
             yield from reversed(record.signatures)
 
-    def known(self, key: FunctionKey) -> bool:
+    def is_known(self, key: FunctionKey) -> bool:
         return key in self._records
 
     def last_call(self, key: FunctionKey, signature: Signature) -> tuple[SourceLocation, int]:

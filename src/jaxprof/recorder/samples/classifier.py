@@ -163,7 +163,7 @@ class Classifier:
         if self._work.saw(stack):
             self._seen.clear()
 
-    def compiled_at(self, file: str, line: int, numpy_bytes: int = 0) -> None:
+    def note_compiled_line(self, file: str, line: int, numpy_bytes: int = 0) -> None:
         """Note that a user's function called from that line was compiled, with so many bytes of NumPy arguments."""
         size = self._compiled_lines.get((file, line), -1)
         if len(self._compiled_lines) < _SITES_AT_MOST and size < numpy_bytes:

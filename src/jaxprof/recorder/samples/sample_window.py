@@ -162,7 +162,7 @@ class SampleWindow:
         ]
         return TransfersSeen(monotonic_seconds=now, rows=rows) if rows else None
 
-    def delayed(self, seconds: float, now: float) -> None:
+    def note_delay(self, seconds: float, now: float) -> None:
         """Note that the thread would have run for so much longer in this window if the scheduler had let it."""
         total = now - self.began - self.paused - self.given_away
         if total > 0:
@@ -406,7 +406,7 @@ class SampleWindow:
         Samples that found the interpreter's lock free are fair; during the rest, Python at that line held the lock.
         `called`: the seconds are those that remain after the timed functions that the line calls."""
         found = {key: lines.pop(key) for key in keys}
-        free = {key: took * (1 - self._held_share(key)) for key, took in found.items() if key[1] != UNSEEN}
+        free = {key: took * (1 - self._lock_share(key)) for key, took in found.items() if key[1] != UNSEEN}
         scale = min(1.0, wanted / sum(free.values())) if sum(free.values()) else 0.0
         for key, took in free.items():
             lines[key] = lines.get(key, 0.0) + scale * took
@@ -417,7 +417,7 @@ class SampleWindow:
         through = max(found, key=lambda key: (key[1] in (UNSEEN, COMPILED, INLINE), found[key]))[2] if found else None
         named: _Weights = defaultdict(float)
         for key, took in found.items():
-            waited = took if key[1] == CALLBACK else took * self._held_share(key)
+            waited = took if key[1] == CALLBACK else took * self._lock_share(key)
             if key[1] == UNSEEN or key[2] is None or not waited:
                 continue
             kind, where = key[1], key[2]
@@ -463,7 +463,7 @@ class SampleWindow:
             lines[key] -= share * seconds
             lines[doubtful] = lines.get(doubtful, 0.0) + share * seconds
 
-    def _held_share(self, key: _Key) -> float:
+    def _lock_share(self, key: _Key) -> float:
         """Return the share of a line's samples that had to wait for the interpreter's lock."""
         weight = self.running.get(key, 0.0) + self.blocked.get(key, 0.0)
         return min(1.0, self.held.get(key, 0.0) / weight) if weight > 0 else 0.0

@@ -196,9 +196,9 @@ class StackSampler:
         Calls in the line of that row count as calls of compiled functions, even if the function is a local variable.
         Samples may never see a step that is much shorter than the code around it; the stack of its compilation shows
         where the loop calls it."""
-        place = event.called_from
-        if not event.op_by_op and not event.library and event.compile_seconds is not None and place:
-            line = place.file, place.line or 0
+        called_from = event.called_from
+        if not event.op_by_op and not event.library and event.compile_seconds is not None and called_from:
+            line = called_from.file, called_from.line or 0
             stack = None
             if _thread.get_ident() == self._main_thread and self._stacks_read[line] < _STACKS_OF_A_LINE:
                 self._stacks_read[line] += 1
@@ -243,7 +243,7 @@ class StackSampler:
                             self._window.paused += paused
                         else:
                             self._window.given_away += paused
-                        self._steps.paused(began, paused)
+                        self._steps.note_pause(began, paused)
                         self._emit(ProgramStopped(began_seconds=began, seconds=paused, found_by=found_by))
                     self._sample(now, judge_wait(now - due - paused, switches), stopped=stopped, paused=paused)
                     if stopped or now - self._window.began >= max(WINDOW_SECONDS, GROWTH * (now - self._began)):
@@ -316,7 +316,7 @@ class StackSampler:
         """Return what the thread does here, after the classifier knows the calls that compiled since the last one."""
         while self._compiled_calls:
             file, line, numpy_bytes, compiling = self._compiled_calls.pop()
-            self._classifier.compiled_at(file, line, numpy_bytes)
+            self._classifier.note_compiled_line(file, line, numpy_bytes)
             if compiling is not None:
                 self._classifier.compiling_at(compiling)
         if stage == "compile":
@@ -342,7 +342,7 @@ class StackSampler:
     def _send_window(self, now: float, least: str = "host_busy", *, final: bool = False) -> None:
         """Close the window, emit what it holds, and begin the next. `least`: state of time without samples."""
         own, delay = time.thread_time(), self._delay()
-        self._window.delayed(delay - self._last_delay, now)
+        self._window.note_delay(delay - self._last_delay, now)
         self._last_delay = delay
         counted = self._steps.collect(now)
         timed = self._steps.timed(counted, self._classifier.at_line)
@@ -374,7 +374,7 @@ class StackSampler:
 
     def _tick(self, now: float) -> None:
         self._steps.look()
-        for code, offset in self._steps.compiled_calls():
+        for code, offset in self._steps.take_compiled_calls():
             self._classifier.calls_compiled(code, offset)
         if self._steps.unavailable and not self._steps_missed:
             self._steps_missed = True

@@ -113,7 +113,7 @@ def read_stack(frame: FrameType | None) -> Stack:
                 if name in _ARRAY_FRAMES and stack.ready is None:
                     _read_array(stack, frame)
                 if "device_put" in name and stack.put_bytes is None:
-                    stack.put_bytes = _put_bytes(frame)
+                    stack.put_bytes = _transfer_bytes(frame)
                 if name == "device_get":
                     stack.fetched_bytes = _tree_bytes(frame)
             stack.read.append((code, frame.f_lasti, kind, frame.f_globals))
@@ -149,7 +149,7 @@ def _tree_bytes(frame: FrameType) -> int | None:
     return size or None
 
 
-def _put_bytes(frame: FrameType) -> int | None:
+def _transfer_bytes(frame: FrameType) -> int | None:
     value = frame.f_locals.get(next(iter(frame.f_code.co_varnames[:1]), ""))
     copies: Any = frame.f_locals.get("xs")  # of `batched_device_put`, whose first argument is their type
     if type(copies) in (list, tuple) and len(copies) <= _LEAVES_ADDED:

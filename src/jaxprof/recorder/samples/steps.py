@@ -205,7 +205,7 @@ class StepCounter:
             self._weights[key] = self._weights.get(key, 0.0) + seconds
             self._loops.update((loop.key, loop) for loop in loops)
 
-    def paused(self, began_seconds: float, seconds: float) -> None:
+    def note_pause(self, began_seconds: float, seconds: float) -> None:
         """Note that the process was paused from then on (monotonic): no line and no iteration took that time."""
         self._pauses = [*self._pauses[-_PAUSES_AT_MOST:], (began_seconds, seconds)]
 
@@ -258,7 +258,7 @@ class StepCounter:
             lines=[TimedLine(line=line, seconds=seconds, hits=times.hits[line]) for line, seconds in lines],
         )
 
-    def compiled_calls(self) -> list[tuple[CodeType, int]]:
+    def take_compiled_calls(self) -> list[tuple[CodeType, int]]:
         """Return the instructions seen to call a compiled function since the last call: code and offset."""
         compiled = self._clock.compiled if self._clock is not None else ()
         return [compiled.popleft() for _ in range(len(compiled))] if compiled else []

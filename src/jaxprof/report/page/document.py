@@ -16,9 +16,9 @@ from pathlib import PurePath
 from typing import Any
 
 from jaxprof.findings.derive import explanation
-from jaxprof.report.envelope import encoded
+from jaxprof.report.envelope import encode_json
 from jaxprof.report.explain import answers, cost_text, location_or_kernel
-from jaxprof.report.page.elements import Section, command, facts, folded, heading, paragraph, section, text
+from jaxprof.report.page.elements import Section, command, details_element, facts, heading, paragraph, section, text
 from jaxprof.report.page.sections import capture_sections, programs_section, runs_section
 from jaxprof.session import Session
 
@@ -35,7 +35,8 @@ def sections(session: Session, name: str) -> Iterator[Section]:
     yield Section("environment", "Environment", list(_environment(session)))
     texts = [(run, name) for name in _TEXTS for run in session.runs.values() if name in run.texts]
     shown = [
-        folded(f"{run.id} {run.label}: {name}", session.text(run.id, name) or "") for run, name in texts[:_TEXTS_KEPT]
+        details_element(f"{run.id} {run.label}: {name}", session.text(run.id, name) or "")
+        for run, name in texts[:_TEXTS_KEPT]
     ]
     if len(texts) > len(shown):
         shown.append(paragraph(f"and {len(texts) - len(shown)} more texts: jaxprof hlo prints them"))
@@ -135,16 +136,16 @@ def to_page(session: Session, name: str) -> str:
             '<noscript><p class="note">The tables have every figure; the charts need JavaScript.</p></noscript>\n',
             "<main>\n",
             *(each.html(charts) for each in shown),
-            f'</main>\n<script type="application/json" id="charts">{embedded_json(charts)}</script>\n',
+            f'</main>\n<script type="application/json" id="charts">{json_in_page(charts)}</script>\n',
             f"<script>{script}</script>\n</body>\n</html>\n",
         )
     )
 
 
-def embedded_json(data: Any) -> str:
+def json_in_page(data: Any) -> str:
     """Return `data` as JSON that an HTML parser leaves alone inside a script element: `<`, `>` and `&` are escaped, and
     so is every character that a terminal or JavaScript (U+2028) would act on. NaN and infinity are null."""
-    return encoded(data).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return encode_json(data).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 @cache

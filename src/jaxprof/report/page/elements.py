@@ -99,7 +99,7 @@ def html(pieces: Iterable[Piece]) -> Iterator[str]:
             yield from table(piece)
 
 
-def folded(summary: str, body: str) -> str:
+def details_element(summary: str, body: str) -> str:
     """Return a long text that is closed at first, cut after `FOLDED_KEPT` characters with a note."""
     cut = len(body) - FOLDED_KEPT
     note = f" (the first {integer(FOLDED_KEPT)} of {integer(len(body))} characters)" if cut > 0 else ""

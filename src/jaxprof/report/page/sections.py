@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jaxprof.analysis.kernels.measured import kernels_of, measured
+from jaxprof.analysis.kernels.measured import kernels_of, measure_kernels
 from jaxprof.analysis.kernels.memory import SCHEDULE, MemoryPicture, memory_of_run
 from jaxprof.analysis.runs.run_result import ONCE_PHASES, RunResult
 from jaxprof.analysis.runs.speedup import steady_samples
@@ -259,17 +259,17 @@ def _hlo_costs(session: Session, run: Run) -> Iterator[Element]:
     kernels = kernels_of(session, run.id, running=True)
     if not kernels:
         return
-    from jaxprof.analysis.kernels.ranking import ordered, ranking_on
+    from jaxprof.analysis.kernels.ranking import ranking_on, sort_kernels
     from jaxprof.analysis.runs.ceilings import ceilings_for, machine_of_run
     from jaxprof.hlo.stages import modules
     from jaxprof.report.kernels import COLUMNS, SHOWN, ceilings_note
 
     device = ceilings_for(session, run)
     module = modules(session.text(run.id, "hlo") or "")[0]
-    captured = measured(session, run.id)
+    captured = measure_kernels(session, run.id)
     by_name = captured.by_name() if captured is not None else None
     ranking = ranking_on(machine_of_run(run, device), module, kernels, by_name)
-    numbers = ordered(ranking, range(len(ranking)), "share")[:ROWS_KEPT]
+    numbers = sort_kernels(ranking, range(len(ranking)), "share")[:ROWS_KEPT]
     if device is not None:
         yield from roofline(ranking, numbers, device)
     left_out = len(ranking) - len(numbers)

@@ -17,10 +17,10 @@ from jaxprof.analysis.kernels.ranking import (
     KernelGroup,
     Ranked,
     Ranking,
-    filtered,
-    grouped,
+    filter_kernels,
+    group_kernels,
     needs_origins,
-    ordered,
+    sort_kernels,
 )
 from jaxprof.base.units import UNKNOWN, counted, integer, seconds
 from jaxprof.hlo.kernels.origin import OriginColumns
@@ -129,9 +129,9 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
         needed = needs_origins(self._filter, self.wanted.sort, self.wanted.grouping)
         self.waits = needed and not self.ranking.knows_origins
         sort, turned, grouping = self.arrangement = Arrangement() if self.waits else self.wanted
-        left = filtered(self.ranking, self._filter, by_origins=not self.waits)
-        self.filtered = ordered(self.ranking, left, sort, turned=turned)
-        outermost = grouped(self.ranking, self.filtered, grouping) if grouping != "none" else []
+        left = filter_kernels(self.ranking, self._filter, by_origins=not self.waits)
+        self.filtered = sort_kernels(self.ranking, left, sort, turned=turned)
+        outermost = group_kernels(self.ranking, self.filtered, grouping) if grouping != "none" else []
         self._groups = {group.path: group for group in _walk(outermost)}
         if fresh:
             self.opened = set(self._groups) if len(self.filtered) <= OPEN_UP_TO else set()

@@ -16,7 +16,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from jaxprof.analysis.kernels.hlo_program import HloProgram
-from jaxprof.analysis.kernels.measured import measured
+from jaxprof.analysis.kernels.measured import measure_kernels
 from jaxprof.analysis.kernels.ranking import ranking_on
 from jaxprof.analysis.opener import modules_of
 from jaxprof.base.text import safe
@@ -208,7 +208,7 @@ class HloScreen(ViewsScreen, keys="hlo"):
         if opened is None or opened.kernels is None:
             return
         session, run = self.profiler.session, self.run
-        captured = measured(session, run.id) if run is not None else None
+        captured = measure_kernels(session, run.id) if run is not None else None
         by_name = captured.by_name() if captured is not None else {}
         self.query_one(TrustLine).show_run(source_of(session, run) if run is not None and by_name else None)
         machine = machine_of(self._device) if self._device is not None else self._in_session(opened).machine

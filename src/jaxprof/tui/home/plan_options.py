@@ -135,7 +135,7 @@ class HomeOptions:
 
 def plan_line(chosen: Sequence[WorkloadInfo], choices: HomeOptions, width: int) -> Content:
     """Return what Enter would run and how long it will take, or the error in the options."""
-    from jaxprof.runner.expected_time import expected_time
+    from jaxprof.runner.expected_time import estimate_time
 
     try:
         planned = choices.plan(chosen)
@@ -144,7 +144,7 @@ def plan_line(chosen: Sequence[WorkloadInfo], choices: HomeOptions, width: int) 
     what = chosen[0].name if len(chosen) == 1 else f"{len(chosen)} workloads"
     runs = counted(len(planned), "run")
     launches = counted(choices.launches, "launch")
-    lasts = expected_time(planned)
+    lasts = estimate_time(planned)
     where = f"on {', '.join(choices.devices)}"
     forms = (f" · {runs} × {launches} · {choices.preset}{sizes} · {where} · {lasts}" for sizes in (" sizes", ""))
     room = width - columns(safe(what)) - 3

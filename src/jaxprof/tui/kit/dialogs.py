@@ -391,7 +391,7 @@ def rerun_program(app: Host, run: Run, *, capture: bool = False) -> None:
     if ours and not capture and live.program is not None:
         app.start_program(live.program)
         return
-    from jaxprof.runner.rerun import recorded_elsewhere, refuse_fetched
+    from jaxprof.runner.rerun import other_host, refuse_fetched
 
     started = run.program.started if run.program is not None else None
     if app.session_path is not None and not ours:
@@ -399,7 +399,7 @@ def rerun_program(app: Host, run: Run, *, capture: bool = False) -> None:
     program = ProgramCommand(path="")
     if started is not None:
         program = ProgramCommand.of(started.argv, started.directory, started.options)
-    question = f"This comes from the session file{recorded_elsewhere(app.session)}. Check it before you run it."
+    question = f"This comes from the session file{other_host(app.session)}. Check it before you run it."
     if ours or started is None:
         question = "The program runs again, with a capture." if capture else ""
     if capture and not program.options.wants_window:

@@ -26,7 +26,7 @@ from jaxprof.facts.captures import DEVICE_STEPS
 from jaxprof.findings.program_result import program_result
 from jaxprof.report.memory import fit_words
 from jaxprof.report.renderers import Table, text_lines
-from jaxprof.report.session_text import measured_table
+from jaxprof.report.session_text import kernel_table
 from jaxprof.session.run import IMPORTED
 from jaxprof.tui.kit.captures import (
     OF_A_SIDE,
@@ -104,7 +104,7 @@ def _kernels(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
         for run, kernel in profile.kernels[:KERNELS]
     )
     for rates, spread in ((True, True), (False, True), (False, False)):  # as many figures as leave room for the names
-        table = measured_table([kernel for _, kernel in profile.kernels], programs=True, rates=rates, spread=spread)
+        table = kernel_table([kernel for _, kernel in profile.kernels], programs=True, rates=rates, spread=spread)
         table = replace(table, most=KERNELS, rest="and {} more kernels")
         if max(map(columns, text_lines(table))) <= width:
             break

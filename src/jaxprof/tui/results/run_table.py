@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 from textual.content import Content
 
 from jaxprof.analysis.kernels.memory import peak_memory
-from jaxprof.analysis.runs.run_result import RunResult, is_uncounted, prompt_cost, result, run_cost
+from jaxprof.analysis.runs.run_result import RunResult, cost_of_call, is_uncounted, prompt_cost, result
 from jaxprof.analysis.runs.sweeps import SweepGroup, sweep_groups
 from jaxprof.base.units import WIDEST_HALF, bytes_, percent, scaled, seconds
 from jaxprof.events import SAMPLED_PHASES
@@ -110,14 +110,14 @@ class RunTable(RowList[RunResult]):
 
             def count() -> None:
                 for run in late:
-                    run_cost(session, run)
+                    cost_of_call(session, run)
                     if self.app.is_running:
                         self.app.call_from_thread(self.redraw, [run.id])
 
             in_thread(self, count, "count FLOPs")
-        from jaxprof.report.runs import grouped
+        from jaxprof.report.runs import group_runs
 
-        self.groups = grouped(self._results.values())
+        self.groups = group_runs(self._results.values())
         if any(session.runs[run].over for run in runs if run in session.runs):
             self.sweeps = {sweep.workload: sweep for sweep in sweep_groups(session)}
         self.group_by_run = {run_result.run.id: group for group in self.groups for run_result in group.runs}

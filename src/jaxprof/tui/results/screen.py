@@ -266,11 +266,11 @@ def run_again(app: Host, run: Run) -> None:
 def code_to_confirm(session: Session, run: Run, path: Path | None) -> str:
     """Return the code that the session file would run, to be shown first; empty if there is none. Raises UsageError for
     a downloaded file, and for more than a dialog shows: nothing may hide below its end."""
-    from jaxprof.runner.rerun import recorded_starts, refuse_fetched
+    from jaxprof.runner.rerun import list_starts, refuse_fetched
 
     if path is not None:
         refuse_fetched(path)
-    shown = "\n".join(recorded_starts(session, run))
+    shown = "\n".join(list_starts(session, run))
     if len(shown) > LONGEST_SHOWN:
         raise UsageError("the code in the file is too long for a dialog", "jaxprof run --from FILE shows it.")
     return shown
