@@ -81,7 +81,7 @@ def show(device: str, python: Path | None, form: str) -> None:
     from jaxprof.devices.inventory.machine import parse_device
     from jaxprof.devices.live.host import Monitor
     from jaxprof.devices.live.nvidia import nvml_threads
-    from jaxprof.facts.devices import listed_devices
+    from jaxprof.facts.devices import list_devices
     from jaxprof.report.device_list import device_pieces
     from jaxprof.report.renderers import report_lines
     from jaxprof.runner.device_choice import find_all
@@ -97,7 +97,7 @@ def show(device: str, python: Path | None, form: str) -> None:
     monitor = Monitor(found)
     monitor.read(PATIENCE_SECONDS)
     time.sleep(WINDOW_SECONDS)
-    (row,) = listed_devices(found, monitor.read())
+    (row,) = list_devices(found, monitor.read())
     row = replace(row, wiring=nvml_threads().wiring(row.device, PATIENCE_SECONDS))
     if late or (row.wiring is None and row.device.nvml_key is not None):
         note(f"jaxprof: NVML has not answered in {PATIENCE_SECONDS:.0f} s: what only it knows is missing here")
