@@ -62,6 +62,16 @@ def test_the_findings_that_are_counted_are_those_that_are_printed(call, tmp_path
     left_out = int(re.search(r"and (\d+) more: --full has them", short)[1])
     assert (len(numbered.findall(short)), len(numbered.findall(full))) == (5, 5 + left_out)
     assert len(numbered.findall(call("explain", path, "--format", "markdown", "--full").out)) == 5 + left_out
+    assert len(numbered.findall(call("explain", path, "--limit", "2").out)) == 2
+
+
+def test_full_cuts_nothing_in_any_form(call, tmp_path, monkeypatch):
+    monkeypatch.setattr("jaxprof.report.explain._SENTENCE_LIMITS", (20,))
+    path = written(tmp_path / "one.jaxprof", program_events.program(*program_events.shaped(9)), program_events.HEADER)
+    cut, whole = (call("explain", path, "--format", "json", *full).data for full in ((), ("--full",)))
+    fixes = [(one["fix"], other["fix"]) for one, other in zip(cut["findings"], whole["findings"], strict=True)]
+    assert fixes
+    assert all(len(one) <= 20 < len(other) for one, other in fixes)
 
 
 STEP = """

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 
 import pytest
 
@@ -60,3 +61,15 @@ def test_a_profile_is_imported_and_its_timeline_exported(call, tmp_path):
     assert ("fusion␛[2J" in shown, "\x1b" in shown) == (True, False)
     hlo.write_text(TEXT)
     assert f"jaxprof hlo {hlo}" in call("open", "--keep", hlo, "-o", tmp_path / "none.jaxprof").err
+
+
+@pytest.mark.process
+def test_of_a_truncated_profile_a_view_says_what_is_missing_and_what_was_read(call, tmp_path):
+    whole = write_kernels(tmp_path / "whole.xplane.pb", 40)
+    cut = tmp_path / "cut.xplane.pb"
+    cut.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
+    complete, truncated = call("open", whole, "--kernels"), call("open", cut, "--kernels", "--format", "json")
+    assert (complete.code, complete.err) == (0, "")
+    assert truncated.code == 5
+    assert "/device:GPU:0 is truncated or damaged: it lacks" in truncated.err
+    assert re.search(r"; (\d+ ops on 1|no op of a) device could be read", truncated.err)

@@ -1,11 +1,13 @@
 """`jaxprof compare TARGET --try`: whole, with real engines, and what it refuses before one starts."""
 
+import re
 from importlib.metadata import version
 
 import pytest
 
 from folding import written
 from jaxprof import events as e
+from jaxprof.findings.trials import PROPOSED
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from report import sessions
@@ -90,3 +92,10 @@ REFUSED = {
 def test_what_cannot_be_tried_is_refused_before_anything_runs(call, words):
     refused = call("compare", *words)
     assert (refused.code, REFUSED[words] in " ".join(refused.err.split())) == (2, True), refused.err
+
+
+@pytest.mark.parametrize("code", ["lost_donatoin", "no_such"])
+def test_only_what_can_be_tried_is_offered(call, code):
+    offered = call("compare", "selu", "--try", code).err.splitlines()[-1]
+    assert set(re.findall(r"[a-z0-9]+_[a-z0-9_]+", offered)) <= set(PROPOSED)
+    assert "lost_donation" in offered

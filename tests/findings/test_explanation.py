@@ -36,6 +36,7 @@ from jaxprof.findings.catalogue import entries
 from jaxprof.findings.explanation import rank
 from jaxprof.findings.modules import KernelWeights, priced, weights_of_call
 from jaxprof.hlo.kernels.kernels import kernels
+from jaxprof.report.explain import answers
 from report import sessions
 
 SEEN = [*made.shaped(33, compile_seconds=0.1), *made.steady(5, {"device_busy": 1.0})]
@@ -253,3 +254,11 @@ def test_a_finding_in_a_function_of_xla_has_at_most_the_time_of_its_call(mark, s
     found = priced(Finding("whole_carry", "", kernels=("y",)), weights, by_name)
     assert (found.seconds, found.saves_seconds) == (seconds, None)
     assert found.at_most is (seconds is not None)
+
+
+def test_the_times_of_a_profile_are_the_mean_of_one_device_which_is_said_once():
+    both = profile()
+    alone = [replace(event, rows=event.rows[::2]) if isinstance(event, e.KernelsMeasured) else event for event in both]
+    one, two = ("\n".join(answers(explained(fold(sessions.HEADER, each)))) for each in (alone, both))
+    assert two.count("mean of 2 devices") == 1
+    assert two.replace(", the mean of 2 devices, as is each time that names no device", "") == one

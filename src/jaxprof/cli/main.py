@@ -76,7 +76,7 @@ CONFIGURED = frozenset({"run", "compare", "hlo", "gate"})
 EPILOG = """\b
 Exit codes: 0 success; 1 a run failed, or the session could not be kept;
 2 wrong usage or a refused file; 3 a limit of `gate` was exceeded,
-4 it is undecided; 5 the answer covers only part of a module;
+4 it is undecided; 5 the answer covers only part of a file;
 74 stdout is full or closed; 130 interrupted; 128+n ended by signal n.
 Progress and notes go to stderr, data to stdout."""
 

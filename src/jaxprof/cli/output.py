@@ -47,7 +47,7 @@ class ExitCode(IntEnum):
     UNDECIDED = 4
     """`gate --strict`: no limit was exceeded, and one is undecided."""
     NOT_WHOLE = 5
-    """The printed answer is unreliable, because a part of its subject is missing. The answer says which part."""
+    """The printed answer is unreliable, because a part of its subject is missing. The answer or stderr says which."""
     STDOUT_LOST = 74
     """Stdout cannot be written: its disk is full, or it is closed (EX_IOERR of sysexits.h). A session is kept."""
     INTERRUPTED = 130
@@ -159,7 +159,8 @@ def format_option(*formats: str, bounded: Collection[str] = ("json",)) -> Callab
         )
     ]
     if set(formats) & set(bounded):
-        shown = " and ".join(bounded).replace("json", "JSON")
+        *first, last = (each.replace("json", "JSON") for each in bounded)
+        shown = " and ".join(filter(None, (", ".join(first), last)))
 
         def bound(ctx: click.Context, parameter: click.Parameter, value: int | bool | None) -> None:
             if not value:
@@ -180,7 +181,7 @@ def format_option(*formats: str, bounded: Collection[str] = ("json",)) -> Callab
             help=f"Of {shown}: at most N rows of each list.",
         )
         full = click.option(
-            "--full", is_flag=True, expose_value=False, callback=bound, help=f"Of {shown}: everything, raw samples too."
+            "--full", is_flag=True, expose_value=False, callback=bound, help=f"Of {shown}: everything, nothing cut."
         )
         options += [limit, full]
     return combine_options(*options)

@@ -6,6 +6,7 @@ not here: they are in the finding itself. Each entry stands with what finds it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 
 from jaxprof.base.errors import unknown_name
@@ -41,10 +42,11 @@ def entries() -> dict[str, CatalogueEntry]:
     return {entry.code: entry for entry in every}
 
 
-def find_entry(code: str) -> CatalogueEntry:
-    """Return the entry of a code, written with hyphens or underscores. Raises UsageError with similar codes."""
+def find_entry(code: str, offered: Iterable[str] | None = None) -> CatalogueEntry:
+    """Return the entry of a code, written with hyphens or underscores. Raises UsageError with similar codes of those
+    `offered`, by default all."""
     known = entries()
     entry = known.get(code.strip().lower().replace("-", "_"))
     if entry is None:
-        raise unknown_name("finding", code, known)
+        raise unknown_name("finding", code, known if offered is None else offered)
     return entry

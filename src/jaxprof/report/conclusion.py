@@ -284,17 +284,19 @@ def comparison_cost(compared: Sequence[AbResult]) -> tuple[str, str]:
 
 
 def _profile_cost(session: Session) -> tuple[str, str]:
-    """Return the first two lines of a profile: which kernels took the time, and whether the capture can be believed."""
-    from jaxprof.analysis.kernels.measured import whole_profile
+    """Return the first two lines of a profile: which kernels took the time of its mean device, and whether the capture
+    can be believed."""
+    from jaxprof.analysis.kernels.measured import device_count, whole_profile
     from jaxprof.trace.checks import TRUST
 
     kernels = whole_profile(session)
-    whole = sum(kernel.self_seconds for kernel in kernels)
+    devices = device_count(kernels)
+    whole = sum(kernel.self_seconds for kernel in kernels) / devices
     if not whole:
         return "unknown: no kernel was recorded", "nothing was captured"
     several = {name for name, count in Counter(kernel.name for kernel in kernels).items() if count > 1}
     times = totals(
-        (f"{kernel.name} of {kernel.module}" if kernel.name in several else kernel.name, kernel.self_seconds)
+        (f"{kernel.name} of {kernel.module}" if kernel.name in several else kernel.name, kernel.self_seconds / devices)
         for kernel in kernels
     )
     doubted = sorted(

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.analysis.kernels.measured import longest_kernel, whole_profile
+from jaxprof.analysis.kernels.measured import device_count, longest_kernel, whole_profile
 from jaxprof.base.text import columns, json_text, safe, shorten
 from jaxprof.base.units import bytes_, counted, percent, scaled, seconds
 from jaxprof.events.finding import CatalogueEntry, Finding
@@ -83,7 +83,10 @@ def _session_lines(session: Session, explanation: Explanation) -> Iterator[str]:
         if not kernels:
             yield "no kernels were recorded"
             return
-        yield f"{counted(len(kernels), 'kernel')} took {seconds(sum(kernel.self_seconds for kernel in kernels))}"
+        devices = device_count(kernels)
+        took = seconds(sum(kernel.self_seconds for kernel in kernels) / devices)
+        of = f", the mean of {devices} devices, as is each time that names no device" if devices > 1 else ""
+        yield f"{counted(len(kernels), 'kernel')} took {took}{of}"
         yield from _longest_kernel_line(session)
         from jaxprof.analysis.runs.ceilings import utilisations
 
@@ -197,21 +200,23 @@ def from_file_text(explanation: Explanation) -> str:
 _SENTENCES = {"findings": ("message", "fix"), "unknown": ("reason",)}
 
 
-def explanation_json(explanation: Explanation) -> dict[str, Any]:
-    """Return the documented form (docs/json.md), sentences cut and numbers rounded; no row is left out."""
+def explanation_json(explanation: Explanation, *, whole: bool = False) -> dict[str, Any]:
+    """Return the documented form (docs/json.md), sentences cut and numbers rounded, unless it is wanted `whole`; no row
+    is left out."""
     from jaxprof.report.envelope import Bounds  # text has no bounds
 
-    whole: dict[str, Any] = Bounds("explanation", sys.maxsize).cut(
-        recorder(EXPLANATION)(ExplainedRow(explanation, answers(explanation)))
-    )
+    data: dict[str, Any] = recorder(EXPLANATION)(ExplainedRow(explanation, answers(explanation)))
+    if whole:
+        return data
+    data = Bounds("explanation", sys.maxsize).cut(data)
     for longest in _SENTENCE_LIMITS:
         cut = {
-            key: [row | {name: row[name] and shorten(row[name], longest) for name in names} for row in whole[key]]
+            key: [row | {name: row[name] and shorten(row[name], longest) for name in names} for row in data[key]]
             for key, names in _SENTENCES.items()
         }
-        if len(json_text(whole | cut)) <= _MOST_CHARACTERS:
+        if len(json_text(data | cut)) <= _MOST_CHARACTERS:
             break
-    return whole | cut
+    return data | cut
 
 
 def entry_lines(entry: CatalogueEntry) -> Iterator[str]:

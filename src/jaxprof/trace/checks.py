@@ -65,6 +65,8 @@ TRUST: dict[str, tuple[str, str]] = {
 }
 """Title and fix of each check, by its code."""
 
+INCOMPLETE = "incomplete_file"
+"""Code of the warning about a profile of which a part could not be read, whatever is derived from it."""
 CLEARLY = 0.01
 """Share of the time below which something is not worth a doubt."""
 

@@ -32,10 +32,12 @@ from jaxprof.events import (
     WarningRaised,
 )
 from jaxprof.trace.buffers import buffers_in
+from jaxprof.trace.checks import INCOMPLETE, TRUST
 from jaxprof.trace.executions import executions_on
 from jaxprof.trace.model import Program, Trace, program_proto
 from jaxprof.trace.sources import choose, read_file
 from jaxprof.trace.summary import TIMELINE, VIEWS, events_of, op_times, text_of
+from jaxprof.trace.trust import unread_text
 
 KIND = "imported"
 VARIANT = "profile"
@@ -104,6 +106,9 @@ def import_profile(
                 advice="--host NAME opens another one.",
             )
         )
+    if trace.problems:
+        read = f"{counted(ops, 'op')} on {counted(devices, 'device')} could" if ops else "no op of a device could"
+        emit(WarningRaised(code=INCOMPLETE, message=f"{unread_text(trace)}; {read} be read", advice=TRUST["file"][1]))
     rows = [row for program in rest for row in program.rows]
     for event in events_of(trace, KIND, path=str(path), table=rows, views=wanted):
         check()

@@ -59,8 +59,7 @@ def file(trace: Trace) -> Iterator[TrustCheck]:
     """Check whether the whole file was read, and what the profiler reports about errors and dropped events."""
     events = trace.events  # reads the remaining lanes, whose problems must be known first
     if trace.problems:
-        more = f" (and {len(trace.problems) - 3} more)" if len(trace.problems) > 3 else ""
-        yield row("file", "bad", f"a part of the file could not be read: {'; '.join(trace.problems[:3])}{more}")
+        yield row("file", "bad", unread_text(trace))
     else:
         yield row("file", "good", f"the whole file was read: {events} events")
     for text in trace.errors:
@@ -78,6 +77,12 @@ def file(trace: Trace) -> Iterator[TrustCheck]:
         yield row("dropped" if text in dropped else "profiler_warning", "doubt", f"the profiler says: {text}")
     if not dropped:
         yield row("dropped", "good", "the profiler reports no dropped events")
+
+
+def unread_text(trace: Trace) -> str:
+    """Return what of the file could not be read. There must be something."""
+    more = f" (and {len(trace.problems) - 3} more)" if len(trace.problems) > 3 else ""
+    return f"a part of the file could not be read: {'; '.join(trace.problems[:3])}{more}"
 
 
 def tracers(trace: Trace) -> Iterator[TrustCheck]:

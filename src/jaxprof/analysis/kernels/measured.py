@@ -98,6 +98,12 @@ def whole_profile(session: Session) -> tuple[MeasuredKernel, ...]:
     return tuple(kernel for _, kernel in kernels_together(session, runs))
 
 
+def device_count(kernels: Iterable[MeasuredKernel]) -> int:
+    """Return on how many devices the kernels ran, at least 1. Times of a profile in sentences are the mean of one
+    device, which compares with wall time; tables of kernels have the sum over devices, and their number."""
+    return len({device for kernel in kernels for device in kernel.devices}) or 1
+
+
 def kernels_together(session: Session, runs: Iterable[str]) -> list[tuple[str, MeasuredKernel]]:
     """Return the kernels of several runs, each with the id of its run and its share of the whole, longest self time
     first."""

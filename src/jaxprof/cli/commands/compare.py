@@ -189,7 +189,7 @@ def _try_changes(targets: Sequence[Target], code: str, folder: Path, words: dict
     refuse(differing, "does not apply to what --try changes", "Leave it out.")
     if len(targets) != 1:
         raise UsageError("--try changes one target", "jaxprof compare TARGET --try, or --try CODE behind the target.")
-    if code and (code := find_entry(code).code) not in PROPOSED:
+    if code and (code := find_entry(code, PROPOSED).code) not in PROPOSED:
         raise UsageError(f"nothing can be tried of {code}", f"--try takes {', '.join(sorted(PROPOSED))}.")
     (target,) = targets
     original, findings = compile_run(target, folder, words) if target.is_code else plan_recorded(target, words)
@@ -200,9 +200,9 @@ def _try_changes(targets: Sequence[Target], code: str, folder: Path, words: dict
         raise UsageError(f"no finding of {target.word} has a change that can be tried", hint)
     for trial in trials[MOST_TRIALS:]:
         note(f"note: left out, because {MOST_TRIALS} changes are tried at a time: {trial.title}")
-    options = side_options(words, folder, device=original.spec.device)
+    of_sides = side_options(words, folder, device=original.spec.device)
     assert original.interpreter is not None
-    return measure_group(plan_trials(original, trials[:MOST_TRIALS], options), original.interpreter, words)
+    return measure_group(plan_trials(original, trials[:MOST_TRIALS], of_sides), original.interpreter, words)
 
 
 def _refuse_alone(targets: Sequence[Target]) -> None:

@@ -10,7 +10,7 @@ from jaxprof.analysis.target import Kind, resolve
 from jaxprof.base.errors import UsageError
 from jaxprof.cli import options
 from jaxprof.cli.answers import command_line, explain_job, next_of_session, print_answer
-from jaxprof.cli.output import format_option, note, print_json, print_report
+from jaxprof.cli.output import format_option, note, print_json, print_report, rows_wanted
 from jaxprof.cli.recorded import open_recorded
 
 
@@ -19,10 +19,9 @@ from jaxprof.cli.recorded import open_recorded
 @click.option(
     "--code", metavar="CODE", help="What a finding means, what to do, and where to read on; `all` lists them."
 )
-@click.option("--full", is_flag=True, help="Print every finding, not only the first five.")
 @options.profile
-@format_option("text", "json", "markdown", bounded=())
-def command(file: str | None, code: str | None, full: bool, form: str) -> None:
+@format_option("text", "json", "markdown", bounded=("text", "json", "markdown"))
+def command(file: str | None, code: str | None, form: str) -> None:
     """Say what to change, the most expensive first, and what cannot be said.
 
     FILE is a session (a path, the name of a kept one, part of it; by default the last one), the folder of a job, or a
@@ -43,7 +42,7 @@ def command(file: str | None, code: str | None, full: bool, form: str) -> None:
     from jaxprof.findings.explanation import MOST_FINDINGS
     from jaxprof.report import explain
 
-    most = sys.maxsize if full else MOST_FINDINGS
+    most = rows_wanted(MOST_FINDINGS)
     name = "last" if file is None else file
     target = resolve(name, note, jobs=True)
     if target.kind is Kind.JOB:
@@ -57,7 +56,7 @@ def command(file: str | None, code: str | None, full: bool, form: str) -> None:
                 f"{name} is HLO, which has no times", f"Its findings: {shell_line('hlo', name, '--findings')}"
             )
         with open_recorded(target, ("kernels", "steps", "trust")) as found:
-            explained = explanation(found.session, found.name, most=most)
+            explained = explanation(found.session, found.name, most=sys.maxsize if most is None else most)
 
     if form == "json":
         # Commands that verify a fix start something, and have words of the session: they stand beside their findings,
@@ -67,6 +66,6 @@ def command(file: str | None, code: str | None, full: bool, form: str) -> None:
         else:  # of a job, which names nothing but the paths of its processes
             commands = [f"{finding.verify} --format json" for finding in explained.findings if finding.verify]
         next_commands = list(dict.fromkeys(commands)) or [command_line("explain", "--code", "all")]
-        print_json("explanation", explain.explanation_json(explained), next_commands)
+        print_json("explanation", explain.explanation_json(explained, whole=most is None), next_commands)
     else:
         print_report(explain.explanation_lines(explained), form)

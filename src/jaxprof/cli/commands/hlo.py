@@ -244,10 +244,10 @@ def _print_json(modules: list[HloProgram], stage: str | None, view: str | None, 
     kind = "hlo-stage" if stage is not None else f"hlo-{view}" if view is not None else "hlo"
     with not_collecting():
         kept = {name for module in modules for name in module.stages.stages}
-        options = [[f"--{other}"] for other in ("kernels", "findings", "barriers", "memory") if other != view]
-        options += [["--stage", other] for other in STAGES if other.replace("-", "_") in kept and other != stage]
+        others = [[f"--{other}"] for other in ("kernels", "findings", "barriers", "memory") if other != view]
+        others += [["--stage", other] for other in STAGES if other.replace("-", "_") in kept and other != stage]
         print_json(
             kind,
             {"programs": iter(printed)},
-            [same_command(*option, without=("top", "sort", "stage", "out", "force")) for option in options],
+            [same_command(*option, without=("top", "sort", "stage", "out", "force")) for option in others],
         )

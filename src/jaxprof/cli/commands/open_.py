@@ -240,7 +240,18 @@ def _print(target: Target, run_id: str | None, form: str) -> int:
             from jaxprof.report.session_text import profile_text, to_text
 
             print_report([(profile_text if session.is_profile else to_text)(session)], form)
-    return ExitCode.OK
+        return ExitCode.OK if found.imported is None else _completeness(found.imported)
+
+
+def _completeness(profile: Session) -> ExitCode:
+    """Return whether the whole profile was read; if not, print on stderr what is missing, in every form of the
+    answer."""
+    from jaxprof.trace.checks import INCOMPLETE
+
+    unread = [each for run in profile.runs.values() for each in run.warnings if each.code == INCOMPLETE]
+    for warning in unread:
+        note(f"note: {warning.message}. {warning.advice}")
+    return ExitCode.NOT_WHOLE if unread else ExitCode.OK
 
 
 def _with_one_run(session: Session, run_id: str | None, *, with_baseline: bool) -> Session:
