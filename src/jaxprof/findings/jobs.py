@@ -39,7 +39,7 @@ ENTRIES = (
     _job(
         "recompiles",
         "several processes compile the same function again",
-        "Each compiled it again at least three times, or for a second, and for a hundredth of its wall time or more.",
+        "Each spent three hundredths of its wall time or more on that.",
         "The ledger of each session has the reason for each compilation, and jaxprof explain of one of them the fix.",
     ),
     _job(

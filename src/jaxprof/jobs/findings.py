@@ -18,7 +18,7 @@ from statistics import median
 
 import numpy as np
 
-from jaxprof.analysis.programs.functions import COSTLY_COUNT, COSTLY_SECONDS, WORTH_EXACT
+from jaxprof.analysis.programs.functions import RECOMPILED_SHARE
 from jaxprof.analysis.programs.loop_time import COMPILE, DEVICE, PARTS
 from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN, pause_times
 from jaxprof.base.grouping import grouped
@@ -278,10 +278,7 @@ def recompiles(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
             yield _recompile_finding("recompiles_alone", times, mine, mine.seconds, process.index)
             continue
         costly = [
-            (other, each)
-            for other, each in found
-            if (each.count >= COSTLY_COUNT or each.seconds >= COSTLY_SECONDS)
-            and each.seconds >= WORTH_EXACT * (other.wall_seconds or 0.0)
+            (other, each) for other, each in found if each.seconds >= RECOMPILED_SHARE * (other.wall_seconds or 0.0)
         ]
         if len(costly) > 1:
             counts = sorted(each.count for _, each in costly)

@@ -22,10 +22,9 @@ _TYPE = re.compile(r"([A-Za-z][\w<>:]*)\[([\d,]*)\]")
 _MOST_LISTED = 4
 """Largest number of types or values listed; of more, the range, or the first ones and their number."""
 
-COSTLY_COUNT = 3
-"""Recompilations for one reason from which they are reported: a last short batch and an evaluation make two."""
-COSTLY_SECONDS = 1.0
-"""Seconds from which a single recompilation is reported: it is paid at each start, and gains nothing."""
+RECOMPILED_SHARE = 0.03
+"""Share of the program's own time from which compiling a function again for one reason is reported, however often that
+was. In a longer run the last short batch and an evaluation stay below it."""
 WORTH_EXACT = 0.01
 """Share of the program's own time (without imports) that any fix must save; sufficient if JAX reported the seconds."""
 

@@ -6,15 +6,14 @@ other is about the program as a whole: the share of compiling, tracing, the cach
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.programs.functions import (
-    COSTLY_COUNT,
-    COSTLY_SECONDS,
+    RECOMPILED_SHARE,
     FunctionCompiles,
     ReasonCount,
+    changed_arguments,
     most_frequent,
     row_seconds,
 )
@@ -23,7 +22,7 @@ from jaxprof.analysis.programs.result import (
     ProgramResult,
     is_single,
 )
-from jaxprof.base.grouping import totals
+from jaxprof.base.grouping import grouped, totals
 from jaxprof.base.text import safe, shorten
 from jaxprof.base.units import bytes_, counted, integer, percent, seconds
 from jaxprof.events.finding import Finding
@@ -36,9 +35,12 @@ if TYPE_CHECKING:
 
 AGAIN_CLEARED = 2
 """Number of programs compiled again after the caches were cleared from which they are reported."""
+RECURS = 3
+"""Recompilations from which a function object, or a static value, is another one each time. Two factories' functions,
+or `train=True` and `train=False`, are programs of their own."""
+MANY_SIZES = 20
+"""Sizes from which arrays of one rank, in operations outside any jit, follow the data. A model's layers have fewer."""
 _MOST_VARYING = 4
-WEAK_TYPE_SECONDS = 0.25
-"""Seconds from which a single compilation for a weak type is reported: a cast saves it every time."""
 _ANOTHER = " → another "
 """Part of a reason: an object that prints like the previous one, but is not equal to it."""
 _OTHER_VALUE = (
@@ -61,7 +63,7 @@ _NAMED_WIDTH = 100
     "Make it once, at module level or before the loop; pass what changes as arguments.",
 )
 def recompile_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    for function, reason in _recompiled(claims, "new_function"):
+    for function, reason in _recompiled(claims, "new_function", RECURS):
         made = reason.called_from or function.defined_at
         line = f" at {made.short(result.directory)}" if made is not None else ""
         yield _compiled_again(
@@ -82,7 +84,7 @@ def recompile_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding
     "Call the factory once, before the loop, and pass what changes as an argument.",
 )
 def closure_varies(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    for function, reason in _recompiled(claims, "closure"):
+    for function, reason in _recompiled(claims, "closure", RECURS):
         rows = [row for row in function.rows if row.reason_code == "closure"]
         factory = next((row.factory for row in rows if row.factory), "")
         varying = list(dict.fromkeys(each.name for row in rows for each in row.closure))
@@ -132,14 +134,15 @@ def caches_cleared(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     "Pad and mask to one shape or a few fixed ones (the next power of two), or drop the last short batch.",
 )
 def varying_shapes(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """Yield functions whose argument shapes differ between calls, so that each shape is a separate program. Operations
-    outside any jit are left out."""
+    """Yield functions whose argument shapes differ between calls, so that each shape is a separate program, and then
+    operations outside any jit, of which that is true as well."""
     for function, reason in _recompiled(claims, "shape"):
         if function.op_by_op:
             continue
         named = "; ".join(f"{each.name} {each.summary}" for each in reason.varying) or "its arguments"
-        text = f"for {integer(reason.count)} other shapes: {shorten(named, _NAMED_WIDTH)}"
-        fix = _shape_fix(function, reason)
+        shapes = f"for {integer(reason.count)} other shapes" if reason.count > 1 else "once for another shape"
+        text = f"{shapes}: {shorten(named, _NAMED_WIDTH)}"
+        fix = _shape_fix(function)
         found = _compiled_again(claims, "varying_shapes", function, reason, text, reason.called_from, own_fix=fix)
         # Operations outside any jit next to the function's call were compiled for other shapes as well: the same arrays
         # vary there, and the same padding fixes it.
@@ -160,6 +163,37 @@ def varying_shapes(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
             seconds=own + beside,
             saves_seconds=saved + beside * (saved / reason.seconds if reason.seconds else 1.0),
         )
+    yield from _varying_operations(result, claims)
+
+
+def _varying_operations(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    """Yield the functions of the user whose operations outside any jit were compiled for size after size. The finding
+    is about the operation that cost most: the same arrays vary in the others, and the same padding fixes them."""
+    rows = claims.free_rows(row for row in result.compiles if is_single(row) and row.reason_code == "shape")
+    for of_caller in grouped(((row.called_from.file, row.called_from.function), row) for row in rows).values():
+        by_name, took = totals((row.function, row_seconds(row)) for row in of_caller), sum(map(row_seconds, of_caller))
+        name = max(by_name, key=lambda each: by_name[each])
+        most = next(each for each in result.functions if each.function == name)
+        own = [row for row in of_caller if row.function == name]
+        count = sum(row.count for row in own)
+        if most.padding is None or count < MANY_SIZES or took < RECOMPILED_SHARE * claims.work:
+            continue
+        claims.take(rows=of_caller)
+        by_line = totals((row.called_from, row_seconds(row)) for row in own)
+        varying = (
+            "; ".join(f"{each.name} {each.summary}" for each in changed_arguments("shape", own)) or "its arguments"
+        )
+        others = f", and {counted(len(by_name) - 1, 'other operation')} beside it" if len(by_name) > 1 else ""
+        yield Finding(
+            "varying_shapes",
+            f"`{safe(name)}`, outside any jit, was compiled again for {integer(count)} other shapes: "
+            f"{safe(shorten(varying, _NAMED_WIDTH))}{others} ({seconds(took)}, {percent(result.of_wall(took))} of the "
+            "wall time)",
+            (max(by_line, key=lambda place: by_line[place]),),
+            own_fix=f"{_shape_fix(most)} jax.jit alone does not help: it compiles for each shape as well.",
+            seconds=took,
+            saves_seconds=_padding_saves(most, took),
+        )
 
 
 @check(
@@ -170,7 +204,7 @@ def varying_shapes(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     "lax.switch or fori_loop where it steers control flow.",
 )
 def static_argument_varies(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    for function, reason in _recompiled(claims, "static_argument"):
+    for function, reason in _recompiled(claims, "static_argument", RECURS):
         if function.op_by_op:
             continue
         named = "; ".join(f"{each.name} = {each.summary}" for each in function.varying if each.static) or reason.text
@@ -188,7 +222,7 @@ def static_argument_varies(result: ProgramResult, claims: Claims) -> Iterator[Fi
     "dtype, jnp.full and jnp.asarray keep a Python number's weak type.",
 )
 def weak_type_flips(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    for function, reason in _recompiled(claims, "weak_type", WEAK_TYPE_SECONDS):
+    for function, reason in _recompiled(claims, "weak_type"):
         if not function.op_by_op:
             text = f"{_times_text(reason.count)} because of a weak type ({reason.text})"
             yield _compiled_again(claims, "weak_type_flips", function, reason, text, reason.called_from)
@@ -231,7 +265,7 @@ _JIT_OPTIONS = (
 def arguments_vary(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield functions compiled again for any other reason, each with its own fix."""
     for code, words in _OTHER.items():
-        for function, reason in _recompiled(claims, code, COSTLY_SECONDS):
+        for function, reason in _recompiled(claims, code):
             if function.op_by_op:
                 continue
             of_jit = code == "config" and not reason.text.startswith("config ")
@@ -241,8 +275,17 @@ def arguments_vary(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
             yield _compiled_again(claims, "arguments_vary", function, reason, text, reason.called_from, own_fix=fix)
 
 
-def _shape_fix(function: FunctionCompiles, reason: ReasonCount) -> str:
-    """Return the fix for varying shapes, with the compilations that padding leaves and the seconds saved."""
+def _padding_saves(function: FunctionCompiles, took: float) -> float:
+    """Return the seconds that padding saves of those that compiling for other shapes took."""
+    padding = function.padding
+    if padding is None or padding.buckets >= padding.shapes:
+        return took
+    kept = 1 if padding.largest < 2 * padding.smallest else padding.buckets
+    return took * (1 - max(0, kept - 1) / max(1, padding.shapes - 1))  # the first compilation has a reason of its own
+
+
+def _shape_fix(function: FunctionCompiles) -> str:
+    """Return the fix for varying shapes, with the compilations that padding leaves."""
     padding = function.padding
     if padding is None:
         return "Bring the arguments to one shape before the call: pad and mask, or drop the last short batch."
@@ -251,23 +294,18 @@ def _shape_fix(function: FunctionCompiles, reason: ReasonCount) -> str:
         return f"Pad and mask to the largest ({sizes}): one compilation instead of {integer(padding.shapes)}."
     if padding.buckets == padding.shapes:
         return f"Pad and mask to a few fixed sizes ({sizes}): one compilation for each instead of {padding.shapes}."
-    saved = reason.seconds * (1 - padding.buckets / padding.shapes)
     return (
         f"Pad and mask ({sizes}) to the next power of two: {counted(padding.buckets, 'compilation')} instead of "
-        f"{integer(padding.shapes)}, about {seconds(saved, 2)} less; to the largest alone: one."
+        f"{integer(padding.shapes)}; to the largest alone: one."
     )
 
 
-def _recompiled(claims: Claims, code: str, costly: float = math.inf) -> Iterator[tuple[FunctionCompiles, ReasonCount]]:
+def _recompiled(claims: Claims, code: str, least: int = 1) -> Iterator[tuple[FunctionCompiles, ReasonCount]]:
     """Yield the functions that were compiled for a reason, with those compilations, if they are worth a finding: at
-    least `COSTLY_COUNT` of them, or `costly` seconds."""
+    least so many of them, and a share of the program's own time."""
     for function in claims.result.functions:
         reason = function.reason(code)
-        if (
-            reason is not None
-            and claims.worth(reason.seconds)
-            and (reason.count >= COSTLY_COUNT or reason.seconds >= costly)
-        ):
+        if reason is not None and reason.count >= least and reason.seconds >= RECOMPILED_SHARE * claims.work > 0:
             yield function, reason
 
 
@@ -282,11 +320,7 @@ def _compiled_again(
 ) -> Finding:
     """Claim a function's compilations for a reason, and return the finding about them. `text`: how often, and why;
     `places`: lines to change, before that of the definition."""
-    saves, padding = reason.seconds, function.padding
-    if reason.code == "shape" and padding is not None and padding.buckets < padding.shapes:
-        # The first compilation has a reason of its own.
-        kept = 1 if padding.largest < 2 * padding.smallest else padding.buckets
-        saves *= 1 - max(0, kept - 1) / max(1, padding.shapes - 1)
+    saves = _padding_saves(function, reason.seconds) if reason.code == "shape" else reason.seconds
     share = claims.result.of_wall(reason.seconds)
     of_wall = f", {percent(share)} of the wall time" if share is not None else ""
     return Finding(
