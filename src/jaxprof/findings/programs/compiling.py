@@ -13,7 +13,7 @@ from jaxprof.analysis.programs.functions import (
     RECOMPILED_SHARE,
     FunctionCompiles,
     ReasonCount,
-    changed_arguments,
+    argument_changes,
     most_frequent,
     row_seconds,
 )
@@ -180,9 +180,7 @@ def _varying_operations(result: ProgramResult, claims: Claims) -> Iterator[Findi
             continue
         claims.take(rows=of_caller)
         by_line = totals((row.called_from, row_seconds(row)) for row in own)
-        varying = (
-            "; ".join(f"{each.name} {each.summary}" for each in changed_arguments("shape", own)) or "its arguments"
-        )
+        varying = "; ".join(f"{each.name} {each.summary}" for each in argument_changes("shape", own)) or "its arguments"
         others = f", and {counted(len(by_name) - 1, 'other operation')} beside it" if len(by_name) > 1 else ""
         yield Finding(
             "varying_shapes",
