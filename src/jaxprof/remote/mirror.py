@@ -94,7 +94,7 @@ class Mirror:
         note = self._folder / FETCHED_FROM
         try:
             private_folder(self._folder)
-            missing = self._refresh(progress)
+            missing = self._fetch_changes(progress)
             with replace_file(note, PRIVATE, only_regular=True) as fresh:
                 fresh.write_text(self.remote.shown, "utf-8")
         except StoreFailure as failure:
@@ -108,7 +108,7 @@ class Mirror:
             ) from error
         return missing
 
-    def _refresh(self, progress: Progress | None) -> str:
+    def _fetch_changes(self, progress: Progress | None) -> str:
         files = self.files()
         # Delete the copies of files that the store does not have any more, and what killed processes left: a younger
         # half file may be one that another process fetches now.
@@ -163,34 +163,31 @@ class Mirror:
 
     def _fetch(self, file: StoredFile) -> StoreFailure | None:
         """Fetch a file, unless it has gone since the listing. Returns why it cannot be read."""
-        target = self._target(file)
-        private_folder(target.parent)
-        try:
-            with suppress(MissingFileError), replace_file(target, PRIVATE, only_regular=True) as fresh:
-                self._receive(file, fresh)
-        except StoreFailure as failure:
-            return failure
-        return None
-
-    def _receive(self, file: StoredFile, fresh: Path) -> None:
         from fsspec.callbacks import Callback
 
+        target = self._target(file)
+        private_folder(target.parent)
         before = 0
 
-        def taken(size: int | None, value: int, **_: Any) -> None:
+        def count_bytes(size: int | None, value: int, **_: Any) -> None:
             nonlocal before
             self._take(value - before)
             before = value
 
-        self._take(0)
-        with _failures(self.remote):
-            progress = Callback(hooks={"taken": taken})
-            self._in_time(lambda: self._files.get_file(file.path, str(fresh), callback=progress))
-        size = fresh.stat().st_size
-        if size < file.size:
-            raise StoreFailure(self.remote, f"only {size} of {file.size} bytes arrived")
-        if file.modified_seconds is not None:
-            os.utime(fresh, (file.modified_seconds, file.modified_seconds))
+        try:
+            with suppress(MissingFileError), replace_file(target, PRIVATE, only_regular=True) as fresh:
+                self._take(0)  # the limits hold before the file is opened, too
+                with _failures(self.remote):
+                    progress = Callback(hooks={"taken": count_bytes})
+                    self._in_time(lambda: self._files.get_file(file.path, str(fresh), callback=progress))
+                size = fresh.stat().st_size
+                if size < file.size:
+                    raise StoreFailure(self.remote, f"only {size} of {file.size} bytes arrived")
+                if file.modified_seconds is not None:
+                    os.utime(fresh, (file.modified_seconds, file.modified_seconds))
+        except StoreFailure as failure:
+            return failure
+        return None
 
     def _in_time(self, call: Callable[[], Value]) -> Value:
         """Return what a library returns, or raise what it raises. Raises StoreFailure after the time limit for all of

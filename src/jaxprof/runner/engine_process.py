@@ -79,7 +79,10 @@ class EngineProcess(ChildProcess):
         self._cancelled_seconds: float | None = None
         self._signals_sent = 0
         self._frozen = False
-        self._scratch = _scratch()
+        try:
+            self._scratch = tempfile.mkdtemp(prefix="jaxprof-engine-")
+        except OSError:
+            self._scratch = ""  # the engine finds a folder itself
         pipes = Pipes.open()
         command = python_words(interpreter.path, "-u", str(ENGINE))
         command += ["--events-fd", str(pipes.events_write), "--control-fd", str(pipes.control_read)]
@@ -199,14 +202,6 @@ class EngineProcess(ChildProcess):
             super()._heartbeat(heartbeat)
 
 
-def _scratch() -> str:
-    """Make a folder for temporary files of an engine; empty if none can be made, the engine then finds one itself."""
-    try:
-        return tempfile.mkdtemp(prefix="jaxprof-engine-")
-    except OSError:
-        return ""
-
-
 class EngineRun:
     """A run on which one worker works. Only the thread that runs the queue uses it, except `process.cancel`."""
 
@@ -254,47 +249,39 @@ class EngineRun:
         """Record what the worker reports until its final event, or one that `until` accepts; return that."""
         began = time.monotonic()
         try:
-            return self._follow(until, began)
+            while self._end is None:
+                events = self.process.read(BATCH_SECONDS)
+                last = next((event for event in events if self._ends(event) or until(event)), None)
+                self._end = next((event for event in events if self._ends(event) and event is not last), None)
+                if isinstance(last, RunFinished):
+                    events += self.process.read(BATCH_SECONDS)  # the child's stderr comes on another pipe
+                now = time.monotonic()
+                for event in events:
+                    if isinstance(event, EnvironmentRead) and self._worked_seconds is None:
+                        # Start-up is over; the engine starts its clock at this event.
+                        self._worked_seconds = began - now
+                    self._take(event)
+                if last is not None:
+                    return self._timed_out or replace(last, run=self.run)
+                self._recorder.flush_when_due()
+                if self.process.over:
+                    if self._timed_out:
+                        return self._timed_out
+                    if self.process.cancelled:
+                        return RunFinished(run=self.run, status="cancelled", error="cancelled")
+                    return RunFinished.of(self.process.explain(), "crashed", run=self.run)
+                self._record(self._watch.take_when_due(now))
+                silent_seconds = now - max(began, self.process.last_sign_seconds)
+                if silent_seconds > SILENCE_SECONDS and not self._silence_reported:
+                    self._silence_reported = True
+                    message = f"the worker has given no sign of the run for {SILENCE_SECONDS:g} s"
+                    fix = "It may be stopped, or hang in native code: cancel the run to end it."
+                    self._recorder.emit(WarningRaised(run=self.run, code="worker_silent", message=message, advice=fix))
+                self._end_in_time(now - began, silent_seconds)
+            return replace(self._end, run=self.run)
         finally:
             if self._worked_seconds is not None:
                 self._worked_seconds += time.monotonic() - began
-
-    def _follow(self, until: Callable[[Event], bool], began: float) -> Event:
-        while True:
-            if self._end is not None:
-                return replace(self._end, run=self.run)
-            events = self.process.read(BATCH_SECONDS)
-            last = next((event for event in events if self._ends(event) or until(event)), None)
-            self._end = next((event for event in events if self._ends(event) and event is not last), None)
-            if isinstance(last, RunFinished):
-                events += self.process.read(BATCH_SECONDS)  # the child's stderr comes on another pipe
-            now = time.monotonic()
-            for event in events:
-                if isinstance(event, EnvironmentRead) and self._worked_seconds is None:
-                    self._worked_seconds = began - now  # start-up is over; the engine starts its clock at this event
-                self._take(event)
-            if last is not None:
-                return self._timed_out or replace(last, run=self.run)
-            self._recorder.flush_when_due()
-            if self.process.over:
-                if self._timed_out:
-                    return self._timed_out
-                if self.process.cancelled:
-                    return RunFinished(run=self.run, status="cancelled", error="cancelled")
-                return RunFinished.of(self.process.explain(), "crashed", run=self.run)
-            self._record(self._watch.take_when_due(now))
-            silent_seconds = now - max(began, self.process.last_sign_seconds)
-            if silent_seconds > SILENCE_SECONDS and not self._silence_reported:
-                self._silence_reported = True
-                self._recorder.emit(
-                    WarningRaised(
-                        run=self.run,
-                        code="worker_silent",
-                        message=f"the worker has given no sign of the run for {SILENCE_SECONDS:g} s",
-                        advice="It may be stopped, or hang in native code: cancel the run to end it.",
-                    )
-                )
-            self._end_in_time(now - began, silent_seconds)
 
     def record_readings(self) -> None:
         """Take a reading of the device now, and record it."""

@@ -134,7 +134,14 @@ class Progress:
         for event in events:
             self.session.apply(event)
             if isinstance(event, RunFinished) and self._has_terminal:
-                self.note(self._finished_line(self.session.runs[event.run]))
+                run = self.session.runs[event.run]
+                words = [self._number_and_label(run)]
+                if run.status == "ok":
+                    measured = result(self.session, run.id)
+                    words += [_median(measured), versus_text(measured) if run.plan.baseline else ""]
+                else:
+                    words.append(run.status if run.error in ("", run.status) else f"{run.status}: {run.error}")
+                self.note("  ".join(filter(None, words)))
         self.tick()
 
     def tick(self) -> None:
@@ -171,14 +178,6 @@ class Progress:
         if self._drawn:
             self._drawn = ""
             self._write(_CLEAR)
-
-    def _finished_line(self, run: Run) -> str:
-        if run.status != "ok":
-            error = f": {run.error}" if run.error not in ("", run.status) else ""
-            return f"{self._number_and_label(run)}  {run.status}{error}"
-        measured = result(self.session, run.id)
-        versus = versus_text(measured) if run.plan.baseline else ""
-        return "  ".join(filter(None, (self._number_and_label(run), _median(measured), versus)))
 
     def _number_and_label(self, run: Run) -> str:
         order = list(self.session.runs)

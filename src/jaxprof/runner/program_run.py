@@ -161,7 +161,8 @@ class ProgramScheduler(RecordingScheduler):
                 if process.over:
                     due = now + WINDOW_SECONDS
                     break
-                watch = watch or self._watch(process)
+                if watch is None and now - process.began_seconds >= WATCHED_AFTER_SECONDS:
+                    watch = DeviceWatch()
                 for reading in watch.take_when_due(time.monotonic()) if watch is not None else ():
                     self._emit(reading)
             for thread in self._windows:
@@ -223,12 +224,6 @@ class ProgramScheduler(RecordingScheduler):
                 thread = threading.Thread(target=work, name="jaxprof-window", daemon=True)
                 self._windows.append(thread)
                 thread.start()
-
-    def _watch(self, process: ProgramProcess) -> DeviceWatch | None:
-        """Return a watch on the devices once the program has run for a moment; None before."""
-        if time.monotonic() - process.began_seconds < WATCHED_AFTER_SECONDS:
-            return None
-        return DeviceWatch()
 
     def _finish(self, process: ProgramProcess) -> None:
         wall = time.monotonic() - process.began_seconds

@@ -93,7 +93,18 @@ class Scheduler(RecordingScheduler):
             try:
                 first = next(iter(self._current.values()))
                 if _is_measured(first.plan):
-                    self._measure(list(self._current.values()))
+                    sides = list(self._current.values())
+                    kept_elsewhere = ((side.run, side.plan.spec.target) for side in sides if not side.plan.stays_at)
+                    for revision in revisions(kept_elsewhere):
+                        self._session_recorder.emit(revision)
+                    Group(
+                        sides,
+                        self._session_recorder,
+                        environment_for=self._environment_for,
+                        start=self._engine_run,
+                        after_first=self._after_first,
+                        next_block=lambda: next(self._blocks),
+                    ).measure()
                 else:
                     self._run_untimed(first.run, first.plan)
             finally:
@@ -139,19 +150,6 @@ class Scheduler(RecordingScheduler):
             from jaxprof.analysis.runs.ceilings import remember  # `hlo` with it: not before the first frame
 
             self._session_recorder.close(reason, before_the_end=remember)
-
-    def _measure(self, sides: list[Side]) -> None:
-        for revision in revisions((side.run, side.plan.spec.target) for side in sides if not side.plan.stays_at):
-            self._session_recorder.emit(revision)
-        group = Group(
-            sides,
-            self._session_recorder,
-            environment_for=self._environment_for,
-            start=self._engine_run,
-            after_first=self._after_first,
-            next_block=lambda: next(self._blocks),
-        )
-        group.measure()
 
     def _interpreter(self, planned: PlannedRun) -> Interpreter:
         return planned.interpreter or self.interpreter

@@ -136,10 +136,7 @@ def command(files: tuple[str, ...], form: str, no_run: bool, tried: str | None, 
         return _measure(targets, form, words)
     refuse_others("does not apply to sessions, which are compared as they are", "files", "form", "no_run")
     _refuse_alone(targets)
-    with ExitStack() as stack:
-        sides = [_side(target, stack) for target in targets]
-        _refuse_twice(targets, sides)
-        _compare_sessions(sides, form)
+    _compare_sessions(targets, form)
     return None
 
 
@@ -211,31 +208,6 @@ def _refuse_alone(targets: Sequence[Target]) -> None:
         raise UsageError("compare needs two sessions, or two that can be run", hint)
 
 
-def _side(target: Target, stack: ExitStack) -> Recorded:
-    """Return the session at a target, with the run that it names. Raises JaxprofError."""
-    found = stack.enter_context(open_recorded(target, ("kernels", "memory", "compile", "steps", "trust")))
-    runs = found.session.runs
-    if found.run is not None and found.run not in runs:
-        raise unknown_name("run", found.run, runs)
-    return found
-
-
-def _refuse_twice(targets: Sequence[Target], sides: Sequence[Recorded]) -> None:
-    """Raises UsageError if a session is given twice, and for a run beside whole sessions."""
-    seen: dict[tuple[Path, str | None], str] = {}
-    for target, side in zip(targets, sides, strict=True):
-        word = f"{target.word}:{side.run}" if side.run else target.word
-        key = side.given.resolve(), side.run
-        if key in seen:
-            raise UsageError(
-                f"{seen[key]} and {word} are the same {'run' if side.run else 'session'}",
-                "Name two different ones; FILE:r1 FILE:r2 compares two runs of one session.",
-            )
-        seen[key] = word
-    if len({side.run is None for side in sides}) > 1:
-        raise UsageError("a run cannot be compared with a whole session", "Name a run of each: A:r1 B:r1.")
-
-
 def _compile(targets: Sequence[Target], compiling: dict[str, Any]) -> list[SessionDifference]:
     """Compile the targets, and compare each with the first, on each device. Raises JaxprofError."""
     from jaxprof.analysis.kernels.hlo_program import CompileOptions
@@ -255,25 +227,42 @@ def _compile(targets: Sequence[Target], compiling: dict[str, Any]) -> list[Sessi
     return differences
 
 
-def _compare_sessions(sides: Sequence[Recorded], form: str) -> None:
+def _compare_sessions(targets: Sequence[Target], form: str) -> None:
+    """Compare the sessions, or the runs that the targets name, with the first. Raises JaxprofError, also for one that
+    is given twice, and for a run beside whole sessions."""
     from jaxprof.findings.compare.session_difference import session_difference
 
-    first = sides[0]
-    # Two runs of one file get the same session: only then can they have taken turns.
-    sessions = {first.given.resolve(): first.session}
-    differences = [
-        session_difference(
-            first.session, sessions.get(side.given.resolve(), side.session), run_before=first.run, run_after=side.run
-        )
-        for side in sides[1:]
-    ]
-    next_commands = [command_line("open", path) for path in dict.fromkeys(side.given for side in sides)]
-    _print_differences(differences, form, next_commands)
-    if form == "text":
-        from jaxprof.report.conclusion import conclusion_lines, difference_conclusion
+    with ExitStack() as stack:
+        sides: list[Recorded] = []
+        seen: dict[tuple[Path, str | None], str] = {}
+        for target in targets:
+            side = stack.enter_context(open_recorded(target, ("kernels", "memory", "compile", "steps", "trust")))
+            if side.run is not None and side.run not in side.session.runs:
+                raise unknown_name("run", side.run, side.session.runs)
+            word = f"{target.word}:{side.run}" if side.run else target.word
+            if same := seen.get((side.given.resolve(), side.run)):
+                raise UsageError(
+                    f"{same} and {word} are the same {'run' if side.run else 'session'}",
+                    "Name two different ones; FILE:r1 FILE:r2 compares two runs of one session.",
+                )
+            seen[side.given.resolve(), side.run] = word
+            sides.append(side)
+        if len({side.run is None for side in sides}) > 1:
+            raise UsageError("a run cannot be compared with a whole session", "Name a run of each: A:r1 B:r1.")
+        first = sides[0]
+        # Two runs of one file get the same session: only then can they have taken turns.
+        sessions = {first.given.resolve(): first.session}
+        differences = []
+        for side in sides[1:]:
+            other = sessions.get(side.given.resolve(), side.session)
+            differences.append(session_difference(first.session, other, run_before=first.run, run_after=side.run))
+        next_commands = [command_line("open", path) for path in dict.fromkeys(side.given for side in sides)]
+        _print_differences(differences, form, next_commands)
+        if form == "text":
+            from jaxprof.report.conclusion import conclusion_lines, difference_conclusion
 
-        name = lasting_name(sides[-1].given)
-        print_lines(["", *conclusion_lines(difference_conclusion(differences[-1], name))])
+            name = lasting_name(sides[-1].given)
+            print_lines(["", *conclusion_lines(difference_conclusion(differences[-1], name))])
 
 
 def _print_differences(differences: list[SessionDifference], form: str, next_commands: Sequence[str] = ()) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import click
 
-from jaxprof.base.config import KEYS, SETTINGS, Config, Value, config_path, keep, parsed, read_config
+from jaxprof.base.config import KEYS, SETTINGS, Config, config_path, keep, parsed, read_config
 from jaxprof.base.text import safe
 from jaxprof.cli import options
 from jaxprof.cli.answers import print_answer
@@ -38,7 +38,10 @@ def show(form: str) -> None:
 
 
 def _lines(config: Config) -> Iterator[str]:
-    values = {name: _words(value) for name, value in config.values.items()}
+    values = {}
+    for name, value in config.values.items():
+        words = f"{value:g} s" if isinstance(value, float) else value
+        values[name] = ", ".join(words) if isinstance(words, tuple) else words
     rows = [(setting.name, values.get(setting.name, "-"), f"  ({setting.means})") for setting in SETTINGS]
     rows += [(f"{KEYS}.{action}", key, "") for action, key in config.keys.items()]
     for name, value, means in rows:
@@ -48,12 +51,6 @@ def _lines(config: Config) -> Iterator[str]:
     path = config_path()
     yield ""
     yield safe(f"Your file is {path}{'' if path.exists() else ', which does not exist yet'}.")
-
-
-def _words(value: Value) -> str:
-    if isinstance(value, tuple):
-        return ", ".join(value)
-    return f"{value:g} s" if isinstance(value, float) else value
 
 
 @command.command("set")

@@ -6,7 +6,7 @@ import contextlib
 import gzip
 import io
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -45,7 +45,7 @@ def command(file: str, form: str, run_id: str | None, out: Path | None, force: b
             raise UsageError(f"{form} writes several files", "Name a folder for them: -o tables.")
     with open_recorded(resolve(file, note), ("timeline", "trust") if form == "perfetto" else ()) as found:
         if form == "parquet" and out is not None:
-            _write_files(_tables(SessionFile(found.path, found.session)), out, force)
+            _write_tables(SessionFile(found.path, found.session), out, force)
         elif form == "html":
             from jaxprof.report.page.document import to_page
 
@@ -74,30 +74,25 @@ def _write(pieces: Iterable[str], out: Path | None, force: bool, opens: str) -> 
     note(f"written: {out} ({opens})")
 
 
-def _tables(file: SessionFile) -> Iterator[tuple[str, bytes]]:
+def _write_tables(file: SessionFile, folder: Path, force: bool) -> None:
+    """Write a file for each table that has rows, or none: each is written beside its path, which it gets when the last
+    is written."""
     from pyarrow.parquet import write_table
 
     from jaxprof.facts.tables import TABLES
     from jaxprof.query.columnar import arrow_table
 
-    for table in TABLES.values():
-        rows = arrow_table(table, file)
-        if rows.num_rows:
-            sink = io.BytesIO()
-            write_table(rows, sink)
-            yield f"{table.name}.parquet", sink.getvalue()
-
-
-def _write_files(files: Iterable[tuple[str, bytes]], folder: Path, force: bool) -> None:
-    """Write all of the files, or none: each is written beside its place, and takes it when the last is written."""
     written = []
     is_new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with contextlib.ExitStack() as files_written:
-            for name, content in files:
-                files_written.enter_context(write_whole(folder / name, force=force)).write_bytes(content)
-                written.append(name)
+        with contextlib.ExitStack() as files:
+            for table in TABLES.values():
+                rows = arrow_table(table, file)
+                if rows.num_rows:
+                    name = f"{table.name}.parquet"
+                    write_table(rows, files.enter_context(write_whole(folder / name, force=force)))
+                    written.append(name)
     except (OSError, JaxprofError) as error:
         if is_new:
             with contextlib.suppress(OSError):

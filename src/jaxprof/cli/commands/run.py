@@ -209,8 +209,14 @@ def _detail_lines(info: WorkloadInfo) -> Iterator[str]:
     yield ""
     yield from wrap(info.description, first="")
     if info.parameters:
+
+        def preset_column(preset: str) -> Fact[Parameter]:
+            return column(preset, lambda parameter: info.presets[preset].get(parameter.name), value_text, right=False)
+
+        bounds = column("bounds", lambda each: each.bounds or "-")
+        columns = (column("parameter", "name"), *map(preset_column, info.presets), bounds, column("", "description"))
         yield ""
-        yield from text_lines(_parameters(info), indent="")
+        yield from text_lines(Table(columns, info.parameters), indent="")
     variants = (
         column("variant", lambda variant: variant.name + (" (baseline)" if variant.name == info.baseline else "")),
         column("how", "how"),
@@ -222,12 +228,3 @@ def _detail_lines(info: WorkloadInfo) -> Iterator[str]:
         yield ""
         yield safe(f"{', '.join(names)}:")
         yield from (f"    {line}".rstrip() for line in safe_lines(source.rstrip()))
-
-
-def _parameters(info: WorkloadInfo) -> Table[Parameter]:
-    def of_preset(preset: str) -> Fact[Parameter]:
-        return column(preset, lambda parameter: info.presets[preset].get(parameter.name), value_text, right=False)
-
-    presets = map(of_preset, info.presets)
-    first, last = column("parameter", "name"), column("", "description")
-    return Table((first, *presets, column("bounds", lambda each: each.bounds or "-"), last), info.parameters)
