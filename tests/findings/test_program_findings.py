@@ -55,6 +55,12 @@ def statics(count):
     ]
 
 
+def differing(code, programs, **more):
+    """A function that is made anew for each of these programs, which are told by their operations."""
+    return [made.compiled(reason_code=code if at else "first", operations=40 + each, **more)
+            for at, each in enumerate(programs)]  # fmt: skip
+
+
 def large(operations, seconds, **more):
     """A program of so many operations, and how long its compilation took."""
     return [made.compiled(operations=operations, compile_seconds=seconds, **more)]
@@ -338,6 +344,21 @@ EDGES = {
         [*made.shaped(30), *ELSEWHERE],
         [*made.shaped(30), *GROWING],
     ),
+    "programs that differ are made anew, whoever makes them": (
+        "recompile_in_loop",
+        differing("new_function", [0, 1, 2, 0, 1, 2]),
+        differing("new_function", range(6)),
+    ),
+    "and those that a factory makes": (
+        "closure_varies",
+        differing("closure", [0, 0, 0, 0, 1, 2], **FACTORY),
+        differing("closure", [0, 0, 0, 1, 2, 3], **FACTORY),
+    ),
+    "programs of as many operations differ where these are others": (
+        "recompile_in_loop",
+        again("new_function", 3, checksum=1),
+        [made.compiled(checksum=at, reason_code="new_function" if at else "first") for at in range(4)],
+    ),
     "weak types that are cheap are many": ("weak_type_flips", again("weak_type", 3), again("weak_type", 2)),
     "a single other dtype is dear": (
         "arguments_vary",
@@ -536,6 +557,15 @@ def test_what_is_said_of_each():
     told = {name: only(code, *events) for name, (code, events) in cases.items()}
     assert [name for name, one in told.items() if not one.fix.endswith(".") or "jax.jit on `" in one.fix] == []
     held_cases("findings_of_programs.txt", {name: finding_text(one) for name, one in told.items()})
+
+
+def test_a_program_that_is_made_once_more_is_kept_where_others_are_made_that_differ():
+    some = only("closure_varies", *differing("closure", [0, 1, 2, 0, 1, 2], **FACTORY))
+    assert "compiled again 3 times" in some.message
+    assert some.saves_seconds == pytest.approx(0.3)
+    assert "functools.cache on `make_step`" in some.fix
+    every = only("closure_varies", *differing("closure", [0] * 6, **FACTORY))
+    assert "Call `make_step` once" in every.fix
 
 
 def test_where_all_are_single_operations_they_are_called_all():

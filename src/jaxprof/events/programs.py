@@ -229,6 +229,9 @@ class Compiled(Event):
     operations: int | None = None
     """Number of StableHLO operations in the program, including those of the functions that it calls, without those of
     JAX's functions for random bits, which it unrolls for accelerators."""
+    checksum: int | None = None
+    """Checksum of the names of these operations, in order: where two programs have different ones, they differ in more
+    than their constants and sizes."""
     callbacks: bool = False
     """Whether the program calls Python (`jax.pure_callback`, `jax.debug.print`)."""
     constants: list[ProgramArray] = field(default_factory=list)

@@ -303,6 +303,14 @@ def test_random_bits_make_no_program_large():
     assert cuda < all_of_cuda / 2, "most of the operations are those of random bits"
 
 
+def test_programs_that_differ_in_a_constant_have_one_checksum_and_those_of_other_operations_another():
+    def checksum(function):
+        return module_size._walk(jax.jit(function).lower(1.0).compiler_ir().operation).checksum
+
+    assert checksum(lambda x: jax.numpy.sin(2.0 * x)) == checksum(lambda x: jax.numpy.sin(3.0 * x))
+    assert checksum(lambda x: jax.numpy.sin(2.0 * x)) != checksum(lambda x: jax.numpy.cos(2.0 * x))
+
+
 @pytest.mark.parametrize(("read_every", "counted"), [(2, 1), (1, None)], ids=["over in time", "cut off"])
 def test_a_walk_that_is_cut_off_counts_nothing(monkeypatch, read_every, counted):
     monkeypatch.setattr(module_size, "_WALK_SECONDS_AT_MOST", -1.0)

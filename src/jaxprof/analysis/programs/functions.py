@@ -163,6 +163,7 @@ class ReasonCount:
     """Line that called most of the compilations."""
     varying: tuple[Variation, ...] = ()
     """Arrays whose shape or dtype was the reason."""
+    rows: tuple[Compiled, ...] = ()
 
 
 @frozen
@@ -198,6 +199,18 @@ class FunctionCompiles:
 
     def reason(self, code: str) -> ReasonCount | None:
         return next((reason for reason in self.reasons if reason.code == code), None)
+
+    def repeated(self) -> list[Compiled]:
+        """Return the rows of a program that an earlier row has, but for its constants. Unknown programs are alike."""
+        seen: set[tuple[object, ...]] = set()
+        rows = []
+        for row in self.rows:
+            types = tuple((leaf.name, leaf.type) for leaf in row.signature)
+            program = (row.operations, row.checksum, row.signature_more, types)
+            if program in seen or row.count > 1:
+                rows.append(row)
+            seen.add(program)
+        return rows
 
     def spreads(self) -> dict[str, StageSpread]:
         """Return the spread of each stage that is known for more than one compilation."""
@@ -240,7 +253,8 @@ def by_function(rows: Sequence[Compiled], known: dict[Definition, FunctionCompil
             varied = _varying_for(code, of_reason, varying)
             text, seconds = _reason_text(code, of_reason, varied), sum(map(row_seconds, of_reason))
             count, caller = sum(row.count for row in of_reason), _top_caller(of_reason)
-            reasons.append(ReasonCount(code, count, seconds, text, caller, varied if code in _VARYING else ()))
+            named = varied if code in _VARYING else ()
+            reasons.append(ReasonCount(code, count, seconds, text, caller, named, tuple(of_reason)))
         known[key] = FunctionCompiles(
             function=first.function,
             defined_at=first.defined_at or None,

@@ -63,9 +63,13 @@ _NAMED_WIDTH = 100
     "Make it once, at module level or before the loop; pass what changes as arguments.",
 )
 def recompile_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    for function, reason in _recompiled(claims, "new_function", RECURS):
+    for function, reason in _recompiled(claims, "new_function", RECURS, alike=True):
         made = reason.called_from or function.defined_at
         line = f" at {made.short(result.directory)}" if made is not None else ""
+        once = (
+            f"Make it once: the lambda, the partial, the nested def or the jax.jit(...) that is made anew for each "
+            f"call{line} belongs before the loop or at module level; pass what changes as arguments."
+        )
         yield _compiled_again(
             claims,
             "recompile_in_loop",
@@ -73,8 +77,7 @@ def recompile_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding
             reason,
             f"{_times_text(reason.count)}, each time as a new function object",
             made,
-            own_fix=f"Make it once: the lambda, the partial, the nested def or the jax.jit(...) that is made anew for "
-            f"each call{line} belongs before the loop or at module level; pass what changes as arguments.",
+            own_fix=_keep_each(function, reason) or once,
         )
 
 
@@ -84,10 +87,15 @@ def recompile_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding
     "Call the factory once, before the loop, and pass what changes as an argument.",
 )
 def closure_varies(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    for function, reason in _recompiled(claims, "closure", RECURS):
-        rows = [row for row in function.rows if row.reason_code == "closure"]
+    for function, reason in _recompiled(claims, "closure", RECURS, alike=True):
+        rows = reason.rows
         factory = next((row.factory for row in rows if row.factory), "")
         varying = list(dict.fromkeys(each.name for row in rows for each in row.closure))
+        once = (
+            f"Call {f'`{safe(factory)}`' if factory else 'what makes it'} once, before the loop, and pass what changes "
+            f"({safe(', '.join(varying[:_MOST_VARYING])) or 'the values that it closes over'}) as an argument of the "
+            "compiled function."
+        )
         by = f" by `{safe(factory)}`" if factory else ""
         over = f", with other values of {safe(shorten(', '.join(varying), _NAMED_WIDTH))}" if varying else ""
         yield _compiled_again(
@@ -98,9 +106,7 @@ def closure_varies(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
             f"{_times_text(reason.count)}, made anew{by} each time{over}",
             most_frequent([row.made_at for row in rows]),
             reason.called_from,
-            own_fix=f"Call {f'`{safe(factory)}`' if factory else 'what makes it'} once, before the loop, and pass what "
-            f"changes ({safe(', '.join(varying[:_MOST_VARYING])) or 'the values that it closes over'}) as an argument "
-            "of the compiled function.",
+            own_fix=_keep_each(function, reason, factory) or once,
         )
 
 
@@ -298,13 +304,35 @@ def _shape_fix(function: FunctionCompiles) -> str:
     )
 
 
-def _recompiled(claims: Claims, code: str, least: int = 1) -> Iterator[tuple[FunctionCompiles, ReasonCount]]:
-    """Yield the functions that were compiled for a reason, with those compilations, if they are worth a finding: at
-    least so many of them, and a share of the program's own time."""
+def _recompiled(
+    claims: Claims, code: str, least: int = 1, *, alike: bool = False
+) -> Iterator[tuple[FunctionCompiles, ReasonCount]]:
+    """Yield the functions that were compiled for a reason, with those compilations that no finding has claimed, if they
+    are worth a finding: at least so many of them, and a share of the program's own time. `alike`: only those of a
+    program that was compiled before: the others are needed, whoever makes the function."""
     for function in claims.result.functions:
         reason = function.reason(code)
-        if reason is not None and reason.count >= least and reason.seconds >= RECOMPILED_SHARE * claims.work > 0:
-            yield function, reason
+        if reason is None:
+            continue
+        repeated = set(map(id, function.repeated())) if alike else None
+        rows = tuple(row for row in claims.free_rows(reason.rows) if repeated is None or id(row) in repeated)
+        count, took = sum(row.count for row in rows), sum(map(row_seconds, rows))
+        if count >= least and took >= RECOMPILED_SHARE * claims.work > 0:
+            yield function, replace(reason, count=count, seconds=took, rows=rows)
+
+
+def _keep_each(function: FunctionCompiles, reason: ReasonCount, factory: str = "") -> str:
+    """Return the fix where what is made anew are several programs, some of them more than once; else empty."""
+    repeated = set(map(id, function.repeated()))
+    others = sum(row.count for row in function.rows if row.reason_code == reason.code and id(row) not in repeated)
+    if not others:
+        return ""
+    made = f"`{safe(factory)}`" if factory else "the function that makes them"
+    return (
+        f"{counted(others, 'other compilation')} made different programs, which are needed; these "
+        f"made one again that was there: keep each where it is first made (functools.cache on {made}, called with what "
+        "the program depends on)."
+    )
 
 
 def _compiled_again(
@@ -327,7 +355,7 @@ def _compiled_again(
         (*places, function.defined_at),
         own_fix=own_fix,
         function=function.function,
-        seconds=claims.take(rows=claims.free_rows(row for row in function.rows if row.reason_code == reason.code)),
+        seconds=claims.take(rows=reason.rows),
         saves_seconds=saves,
     )
 

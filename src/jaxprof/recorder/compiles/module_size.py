@@ -10,6 +10,7 @@ import itertools
 import math
 import re
 import time
+import zlib
 from types import FrameType
 from typing import Any
 
@@ -39,6 +40,8 @@ class ModuleSize:
     """Number of operations (None if the module was not found or is too large to walk) and constants, largest first."""
 
     operations: int | None = None
+    checksum: int | None = None
+    """Of the operations' names, in order: that of two programs which differ only in constants and sizes is the same."""
     callbacks: bool = False
     constants: list[ProgramArray] = field(default_factory=list)
     arguments: int | None = None
@@ -64,7 +67,7 @@ def _walk(module: Any) -> ModuleSize:
     """Count the operations in a loop in Python, not by `walk`: an exception from a signal handler of the program would
     be lost in a function that C++ calls."""
     size = ModuleSize()
-    seen = counted = 0
+    seen = counted = checksum = 0
     deadline = time.monotonic() + _WALK_SECONDS_AT_MOST
     waiting = [module]
     while waiting:
@@ -83,13 +86,15 @@ def _walk(module: Any) -> ModuleSize:
         if name in _FRAMEWORK:
             continue
         counted += 1
+        checksum = zlib.crc32(name.encode(), checksum)
         if name == "stablehlo.custom_call" and "callback" in str(operation.attributes["call_target_name"]):
             size.callbacks = True
         if name == "stablehlo.constant":
             constant = _constant(operation)
             if constant is not None:
                 size.constants.append(constant)
-    size.operations = counted if not waiting else None
+    if not waiting:
+        size.operations, size.checksum = counted, checksum
     size.constants.sort(key=lambda constant: -(constant.bytes or 0))
     del size.constants[CONSTANTS_KEPT:]
     return size

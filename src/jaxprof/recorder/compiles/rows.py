@@ -163,6 +163,7 @@ class CompilationRow:
             cache=self.cache,
             saved_seconds=self.saved_seconds,
             operations=size.operations,
+            checksum=size.checksum,
             callbacks=size.callbacks,
             constants=size.constants,
             signature=signature.rows(),
