@@ -1,17 +1,24 @@
-"""Find the programs in a folder that import JAX, by their text alone: nothing is imported, and reading is bounded."""
+"""Find the programs in a folder that import JAX, and the functions of a file, by their text alone: nothing is imported,
+and reading is bounded."""
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from itertools import islice
 from pathlib import Path
+
+from jaxprof.base.values import frozen
 
 MOST_ENTRIES = 2_000
 MOST_READ = 200
 """Most files that are read, the newest first."""
 HEAD_BYTES = 64 * 1024
 """Bytes that are read of each file, because imports stand at its beginning."""
+
+MOST_SOURCE_BYTES = 1024 * 1024
+"""Longest file whose functions are listed."""
 
 _STRINGS = re.compile(rb"\"\"\".*?\"\"\"|'''.*?'''", re.DOTALL)
 _IMPORT = re.compile(
@@ -39,6 +46,35 @@ def scripts_with_jax(folder: Path) -> list[Path]:
     except OSError:
         return []
     return [path for _, path in sorted(dated, reverse=True)[:MOST_READ] if imports_jax(_head(path))]
+
+
+@frozen
+class SourceFunction:
+    """A function at the top of a file, as its text has it."""
+
+    name: str
+    parameters: str
+    """Its parameters as they are written: `x, *, n=3`."""
+    description: str
+    """First line of its docstring."""
+
+
+def functions_of(path: Path) -> list[SourceFunction]:
+    """Return the public functions at the top of a Python file; none if it cannot be read or parsed. Blocks."""
+    try:
+        with path.open("rb") as file:
+            tree = ast.parse(file.read(MOST_SOURCE_BYTES))
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    return [
+        SourceFunction(
+            node.name,
+            ast.unparse(node.args),
+            (ast.get_docstring(node) or "").partition("\n")[0],
+        )
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+    ]
 
 
 def _head(path: Path) -> bytes:

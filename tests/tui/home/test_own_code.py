@@ -6,13 +6,15 @@ import pytest
 
 from folding import written
 from jaxprof import events as e
+from jaxprof.base.errors import UsageError
+from jaxprof.runner import engine_questions
 from jaxprof.runner.program import ProgramCommand
 from jaxprof.session.log import Library, LogWriter
 from jaxprof.session.log.library import read_entry
 from jaxprof.tui.home.preview import session_summary
 from jaxprof.tui.home.start_list import MOST_HERE, WAYS, StartList, own_rows
 from tui import recorded
-from tui.fakes import NOW, SMALL, keep_session, walking
+from tui.fakes import NOW, SMALL, info, keep_session, walking
 
 pytestmark = pytest.mark.usefixtures("small_catalogue", "shelf")
 
@@ -169,3 +171,35 @@ async def test_however_many_programs_the_cursor_passes_one_thread_reads_what_the
         go.set()
         await walk.shows(f"what {last} costs")
         assert read == [read[0], last]
+
+
+async def test_arguments_typed_into_the_dialog_of_a_script_go_after_its_name(work):
+    async with walking(SMALL) as walk:
+        home = await walk.home()
+        home.action_program(ProgramCommand(path="train.py", directory=str(work)))
+        await walk.shows("Profile a script")
+        await walk.press("space '--epochs space 4", "train.py --epochs 4")
+
+
+async def test_a_file_lists_its_functions_and_an_error_stays_in_the_dialog(work, monkeypatch):
+    (work / "mine.py").write_text('def step(w, x):\n    """Update."""\n\ndef _inner():\n    pass\n')
+    described = []
+
+    def describe(interpreter, targets, arguments):
+        described.append((*targets, *arguments))
+        if not arguments:
+            raise UsageError("step takes (w, x), and nothing says what they are")
+        return [info("mine.py:step")]
+
+    monkeypatch.setattr(engine_questions, "describe", describe)
+    async with walking(SMALL) as walk:
+        home = await walk.home()
+        await walk.press(f"+ '{work / 'mine.py'} enter", "Which function of mine.py?", "step(w, x)", "Update.")
+        assert "_inner" not in walk.text
+        assert not described, "the file is read, not imported"
+        await walk.press("enter", "Add a function")
+        await walk.press("enter", "nothing says what they are")
+        assert walk.screen is not home
+        await walk.press("'f32[8] space 'f32[8] enter")
+        await walk.until(lambda: walk.screen is home)
+        assert described[-1] == (f"{work / 'mine.py'}:step", "f32[8]", "f32[8]")

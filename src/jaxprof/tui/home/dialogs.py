@@ -14,8 +14,17 @@ from typing import TYPE_CHECKING, Any
 from jaxprof.base import units
 from jaxprof.base.errors import JaxprofError, UsageError, unknown_name
 from jaxprof.base.text import safe
-from jaxprof.tui.kit.dialogs import Confirm, Draw, FormDialog, FormField, ReportDialog, Texts, ask_text
-from jaxprof.tui.kit.guard import in_thread
+from jaxprof.tui.kit.dialogs import (
+    Choose,
+    Confirm,
+    Draw,
+    FormDialog,
+    FormField,
+    Option,
+    ReportDialog,
+    Texts,
+    ask_text,
+)
 from jaxprof.tui.kit.table_columns import report_contents
 from jaxprof.workloads.model import Parameter, WorkloadInfo
 
@@ -27,6 +36,7 @@ if TYPE_CHECKING:
     from jaxprof.tui.home.plan_options import HomeOptions
     from jaxprof.tui.shell.device_monitor import DeviceRow
     from jaxprof.tui.shell.profiler import Profiler
+    from jaxprof.workloads.scripts import SourceFunction
 
 
 _BUDGET = Parameter(
@@ -130,36 +140,51 @@ def ask_devices(app: Profiler, info: WorkloadInfo, choices: HomeOptions) -> None
 
 
 def ask_function(app: Profiler, choices: HomeOptions, take: Callable[[list[WorkloadInfo]], object]) -> None:
-    """Ask for a user's function and its argument specs, import it in a child, and store them in `choices`."""
-    words = "path/to/file.py:function or package.module:function, then one spec per argument."
-    hint = "No spec is needed if @jaxprof.workload declares them."
+    """Ask for a user's function and its argument specs, import it in a child, and store them in `choices`. Of a file
+    alone, ask which of its functions."""
+    words = (
+        "path/to/file.py:function or package.module:function, then one spec per argument; a file lists its functions."
+    )
+    offered: list[SourceFunction] = []
+    described: list[WorkloadInfo] = []
 
-    def add(text: str) -> None:
+    def read(text: str) -> tuple[str, tuple[str, ...]]:
         from jaxprof.analysis.target import whole_word
 
         target, _, specs = text.partition(" ")
-        target, arguments = whole_word(target), tuple(split_specs(specs))
+        return whole_word(target), tuple(split_specs(specs))
 
-        def keep(infos: list[WorkloadInfo]) -> None:
-            for info in infos:
-                choices.change(info.name, arguments=arguments)
-            take(infos)
-
-        def refuse(error: JaxprofError) -> None:
-            app.tell(error)
-            ask(text)
-
+    def confirm(texts: Texts) -> None:
         from jaxprof.runner.engine_questions import describe
+        from jaxprof.workloads.scripts import functions_of
 
-        app.say("Importing it in a child process…", target)
-        in_thread(
-            app, lambda: describe(app.live.interpreter(), [target], arguments), "describe", then=keep, failed=refuse
-        )
+        target, arguments = read(texts["function"])
+        offered[:] = functions_of(Path(target)) if target.endswith(".py") and not arguments else []
+        if not offered:
+            described[:] = describe(app.live.interpreter(), [target], arguments)
+
+    def add(texts: Texts) -> None:
+        target, arguments = read(texts["function"])
+        if offered:
+            choose(target)
+            return
+        for info in described:
+            choices.change(info.name, arguments=arguments)
+        take(described)
+
+    def choose(target: str) -> None:
+        names = [function.name for function in offered]
+        lines = [Option(f"{function.name}({function.parameters})", function.description) for function in offered]
+        title = f"Which function of {Path(target).name}?"
+        Choose(title, lines).ask(app, lambda index: ask(f"{target}:{names[index]} "))
 
     def ask(value: str) -> None:
-        example = "train.py:step f32[1024,1024] i32[8]"
-        field = FormField("function", value, hint, example=example)
-        ask_text(app, "Add a function", field, add, "adds", question=words)
+        hint = "No spec is needed if @jaxprof.workload declares them."
+        field = FormField("function", value, hint, example="train.py:step f32[1024,1024] i32[8]", goes_on=True)
+        FormDialog(
+            "Add a function", {"function": field}, "OK", "adds",
+            question=words, confirm=confirm, waiting="Importing it in a child process…",
+        ).ask(app, add)  # fmt: skip
 
     ask("")
 

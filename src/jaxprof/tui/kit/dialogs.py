@@ -248,6 +248,8 @@ class FormField:
     read: Callable[[str], object] = len
     """Parses the text of the field. Raises JaxprofError for an invalid one."""
     example: str = ""
+    goes_on: bool = False
+    """Whether typing goes on after the value; else it replaces the value."""
 
 
 class FormDialog(Dialog[Texts], keys="form"):
@@ -263,10 +265,14 @@ class FormDialog(Dialog[Texts], keys="form"):
         *,
         question: str = "",
         usual: Texts | None = None,
+        confirm: Callable[[Texts], object] | None = None,
+        waiting: str = "",
     ) -> None:
         """`take`: the label of the button that accepts, as `enter` says what the key does; `usual`: the texts of a
-        button that resets the form."""
+        button that resets the form; `confirm`: called in a thread with valid texts, before the dialog closes, while
+        it shows `waiting`: it stays open if that raises JaxprofError."""
         super().__init__()
+        self._confirm, self._waiting = confirm, waiting
         self._title, self._fields, self._question, self._usual = title, fields, question, usual
         self._take_label, self._enter = take, enter
 
@@ -280,7 +286,9 @@ class FormDialog(Dialog[Texts], keys="form"):
                 with Horizontal(classes="field"):
                     yield Label(safe(field.label), markup=False, classes="field-name")
                     example = f"such as {field.example}" if field.example else ""  # alone it looks like a value
-                    yield Input(field.value, id=name, placeholder=example, compact=True)
+                    yield Input(
+                        field.value, id=name, placeholder=example, compact=True, select_on_focus=not field.goes_on
+                    )
                 yield Static(safe(field.hint), id=f"{name}-hint", markup=False, classes="field-hint")
             with Horizontal(classes="dialog-buttons"):
                 if self._usual is not None:
@@ -316,23 +324,41 @@ class FormDialog(Dialog[Texts], keys="form"):
             if not self._check(name):
                 self.query_one(f"#{name}").focus()
                 return
-        self.dismiss(self.texts)
+        texts, confirm = self.texts, self._confirm
+        if confirm is None:
+            self.dismiss(texts)
+            return
+        last = list(self._fields)[-1]
+
+        def close(confirmed: object) -> None:
+            self.dismiss(texts)
+
+        def refuse(error: JaxprofError) -> None:
+            self._show_hint(last, _words(error), wrong=True)
+
+        self._show_hint(last, self._waiting)
+        in_thread(self, lambda: confirm(texts), "confirm", then=close, failed=refuse)
 
     def _check(self, name: str, *, typing: bool = False) -> bool:
         """Return whether a field is valid, and show what is wrong; while the user is `typing`, nothing new."""
-        field, hint = self._fields[name], self.query_one(f"#{name}-hint", Static)
+        field = self._fields[name]
         try:
-            said = field.read(self.texts[name])
+            answer = field.read(self.texts[name])
         except JaxprofError as error:
-            if typing and not hint.has_class("wrong"):
-                return False
-            said = f"{error.what}. {error.hint}" if error.hint else error.what
-            hint.add_class("wrong")
-        else:
-            said = said if isinstance(said, str) and said else field.hint
-            hint.remove_class("wrong")
-        hint.update(safe(str(said)))
-        return not hint.has_class("wrong")
+            if not typing or self.query_one(f"#{name}-hint").has_class("wrong"):
+                self._show_hint(name, _words(error), wrong=True)
+            return False
+        self._show_hint(name, answer if isinstance(answer, str) and answer else field.hint)
+        return True
+
+    def _show_hint(self, name: str, text: str, *, wrong: bool = False) -> None:
+        hint = self.query_one(f"#{name}-hint", Static)
+        hint.set_class(wrong, "wrong")
+        hint.update(safe(text))
+
+
+def _words(error: JaxprofError) -> str:
+    return f"{error.what}. {error.hint}" if error.hint else error.what
 
 
 class Confirm(FormDialog, keys="confirm"):
@@ -359,7 +385,7 @@ def script_dialog(program: ProgramCommand | None = None, question: str = "") -> 
     field = FormField(
         "command", shlex.join(given.argv) if given.path else "",
         "a file or -m package.module, and arguments as in a shell",
-        lambda text: [read_command(text, given.directory)], "train.py --epochs 1",
+        lambda text: [read_command(text, given.directory)], "train.py --epochs 1", goes_on=True,
     )  # fmt: skip
     options = [
         f"{name.replace('_', ' ')} {value}" for name in RECORDED_AGAIN if (value := getattr(given.options, name))
