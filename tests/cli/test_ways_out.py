@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import click
@@ -16,6 +17,7 @@ import program_events
 from cli.calling import environment
 from folding import written
 from jaxprof.base.text import safe_text
+from jaxprof.cli import output
 from jaxprof.cli.main import cli
 from jaxprof.cli.options import ViewFlag
 from jaxprof.cli.output import ExitCode
@@ -135,6 +137,21 @@ def test_json_escapes_what_a_terminal_obeys_and_reads_back_as_it_was(call, hosti
     said = call("export", with_timeline(hostile, HOSTILE))
     assert is_inert(said.out), repr(said.out)
     assert {event["name"] for event in json.loads(said.out)["traceEvents"]} >= {HOSTILE}
+
+
+@pytest.mark.parametrize(
+    ("encoding", "bar"), [("utf-8", "──"), ("latin-1", "--"), ("ascii", "--"), ("iso8859-15", "--")]
+)
+def test_a_report_for_a_terminal_without_its_symbols_is_in_ascii(encoding, bar):
+    raw = BytesIO()
+    stream = TextIOWrapper(raw, encoding, errors=output._PLAIN_SYMBOLS)
+    stream.write("─────  n = 1\u202f000  ×  漢")
+    stream.flush()
+    shown = raw.getvalue().decode(encoding)
+    assert shown.startswith(bar)
+    assert "\\u2500" not in shown
+    assert "\\u202f" not in shown
+    assert encoding == "utf-8" or shown.endswith("\\u6f22")
 
 
 @pytest.mark.process

@@ -81,7 +81,25 @@ def _json_escapes(error: UnicodeError) -> tuple[str, int]:
     return json_escape(error.object[error.start : error.end]), error.end
 
 
+_PLAIN_SYMBOLS = "jaxprof.plain_symbols"
+_ASCII = str.maketrans(
+    {"\u202f": " ", "µ": "u", "±": "+-", "×": "x", "·": "-", "…": "...", "²": "^2", "³": "^3", "°": " deg", "≈": "~"}
+    | {"─": "-", "│": "|", "└": "`", "→": "->", "←": "<-", "≤": "<=", "≥": ">=", "∞": "inf", "∂": "d"}
+    | dict.fromkeys("█▉▊▋▌▓", "#") | dict.fromkeys("▍▎▏▒░", ".")
+)  # fmt: skip
+"""What a report is drawn with, for a terminal that is not in UTF-8."""
+
+
+def _plain_symbols(error: UnicodeError) -> tuple[str, int]:
+    """Return what a stream cannot encode as near it as ASCII can; a letter of a name as an escape."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end].translate(_ASCII)
+    return "".join(letter if letter.isascii() else json_escape(letter) for letter in text), error.end
+
+
 codecs.register_error(_JSON_ESCAPES, _json_escapes)
+codecs.register_error(_PLAIN_SYMBOLS, _plain_symbols)
 
 
 class ReaderGone(Exception):
@@ -118,8 +136,8 @@ def _write(text: str, *, nl: bool = True) -> None:
 
 def take_streams() -> None:
     """Prepare stdin, stdout and stderr for a command. One that was closed becomes the null device, so that no file that
-    is opened later takes its descriptor, and with it what children print. What a stream cannot encode is written as an
-    escape."""
+    is opened later takes its descriptor, and with it what children print. What a stream cannot encode is written in
+    ASCII."""
     _closed.update(number for number, stream in enumerate((sys.stdin, sys.stdout, sys.stderr)) if stream is None)
     for number in sorted(_closed):
         nowhere = os.open(os.devnull, os.O_RDWR)
@@ -134,7 +152,7 @@ def take_streams() -> None:
         sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a name that the terminal cannot encode must not end the command
-            stream.reconfigure(errors=_JSON_ESCAPES)
+            stream.reconfigure(errors=_PLAIN_SYMBOLS)
 
 
 def silence_stdout() -> None:
@@ -225,6 +243,8 @@ def print_json(kind: str, data: Any, next_commands: Sequence[str], *, limit: int
     becomes a list, whose items are written as they arrive."""
     from jaxprof.report.envelope import answer_pieces
 
+    if isinstance(sys.stdout, io.TextIOWrapper):  # it reads back unchanged
+        sys.stdout.reconfigure(errors=_JSON_ESCAPES)
     context = click.get_current_context(silent=True)
     bound = context.meta.get(_BOUND) if context is not None else None
     print_pieces(answer_pieces(kind, data, next_commands, limit if bound is None else bound))
