@@ -166,8 +166,22 @@ async def test_a_long_answer_is_cut_and_not_asked_for_again(answers, monkeypatch
     monkeypatch.setattr(answers, "_run", run)
     answer = answer_in(await answers.answer_of_command("query", [], ["x"], limit=500))
     assert (len(asked), len(answer["data"]["rows"]) + answer["truncated"]["rows"]) == (1, 507)
+    short = answer_in(await answers.answer_of_command("query", [], ["x"]))
+    assert 1 <= len(short["data"]["rows"]) <= 20
+    assert len(json.dumps(short, separators=(",", ":"))) <= answers.SHORT_CHARACTERS
     whole["data"] = {"rows": [{"x": "x" * 30_000}]}
     assert answer_in(await answers.answer_of_command("query", [], ["x"], limit=500))["error"]["code"] == "too_long"
+
+
+async def test_answer_has_no_key_for_what_is_unknown(answers, monkeypatch):
+    data = {"runs": [{"hint": None, "notices": [], "status": "ok", "count": 0, "median_seconds": 0.001234567891}]}
+
+    async def run(words, seconds):
+        return json.dumps({"schema": "1.0", "kind": "session", "data": data, "truncated": {}, "next": []})
+
+    monkeypatch.setattr(answers, "_run", run)
+    answer = answer_in(await answers.answer_of_command("open", [], ["x"]))
+    assert answer["data"] == {"runs": [{"status": "ok", "count": 0, "median_seconds": 0.0012346}]}
 
 
 @pytest.mark.process

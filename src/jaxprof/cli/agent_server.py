@@ -30,8 +30,12 @@ from jaxprof.report.envelope import Bounds, error_text
 
 MOST_CHARACTERS = 24_000
 """Longest answer, in characters: some 7 000 tokens."""
-_FEWER = (50, 20, 8, 3, 1)
+SHORT_CHARACTERS = 6_000
+"""Longest answer to a question that does not say how many rows it wants, unless one row of each list is longer."""
+_FEWER = (50, 20, 12, 8, 5, 3, 2, 1)
 """Numbers of rows of each list, which are tried in turn until the answer is short enough."""
+_WHOLE = 500
+_DIGITS = 5
 _MOST_READ = 16 << 20
 """Most bytes that are read of a command's answer."""
 _MOST_OF_ERROR = 2000
@@ -47,26 +51,49 @@ async def answer_of_command(
     limit: int | None = None,
     seconds: float = _READ_SECONDS,
 ) -> CallToolResult:
-    """Return the answer of `jaxprof COMMAND OPTIONS -- ARGUMENTS`, with at most `limit` rows of each list."""
+    """Return the answer of `jaxprof COMMAND OPTIONS -- ARGUMENTS`, with at most `limit` rows of each list, by default
+    as many as a short answer has room for."""
     bounded = [] if limit is None else ["--limit", str(limit)]
     text = await _run([*command.split(), *options, *bounded, "--format", "json", "--", *arguments], seconds)
-    return _result(text if len(text) <= MOST_CHARACTERS else _shorten(text, limit or max(_FEWER) + 1))
+    return _result(_shorten(text, limit))
 
 
-def _shorten(text: str, limit: int) -> str:
-    """Return the answer with fewer rows of each list, and count the rest in `truncated`; else an error."""
+def _shorten(text: str, limit: int | None) -> str:
+    """Return the answer without what is unknown or empty, numbers with so many digits as mean something, and with as
+    many rows of each list as there is room for; the rest is counted in `truncated`. Else an error."""
     whole = json.loads(text)
-    for rows in filter(lambda rows: "data" in whole and rows < limit, _FEWER):
-        bounds = Bounds(whole["kind"], rows)
+    if "data" not in whole:
+        return text
+    whole["data"] = _drop_unknowns(whole["data"])
+    answer = shortest = json_text(whole, compact=True)
+    most = SHORT_CHARACTERS if limit is None else MOST_CHARACTERS
+    fewer = [rows for rows in _FEWER if rows < (limit or _WHOLE)]
+    # first what is inside the rows of the outermost lists: all runs, with fewer of their kernels
+    for rows, outermost in [*((rows, limit or _WHOLE) for rows in fewer), *((rows, rows) for rows in fewer)]:
+        if len(answer) <= most:
+            return answer
+        bounds = Bounds(whole["kind"], rows, outermost)
         data = bounds.cut(whole["data"])
         left_out = {
             path: whole["truncated"].get(path, 0) + bounds.left_out.get(path, 0)
             for path in whole["truncated"] | bounds.left_out
         }
-        shorter = json_text({**whole, "data": data, "truncated": left_out}, compact=True)
-        if len(shorter) <= MOST_CHARACTERS:
-            return shorter
+        answer = json_text({**whole, "data": data, "truncated": left_out}, compact=True)
+        shortest = min(shortest, answer, key=len)
+    if len(shortest) <= MOST_CHARACTERS:
+        return shortest
     return _too_long(f"{len(text)} characters, more than {MOST_CHARACTERS}")
+
+
+def _drop_unknowns(value: Any) -> Any:
+    """Return an answer without keys whose value is unknown or empty, which cost an agent more than they tell;
+    in rows of a table, which are lists, nothing is left out."""
+    if isinstance(value, dict):
+        kept = {key: _drop_unknowns(inner) for key, inner in value.items()}
+        return {key: inner for key, inner in kept.items() if inner is not None and inner not in ("", [], {})}
+    if isinstance(value, list):
+        return [_drop_unknowns(each) for each in value]
+    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
 
 
 def _too_long(words: str) -> str:
@@ -120,7 +147,7 @@ _RUNS = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_
 Session = Annotated[
     str, Field(description="A path (of a job: its folder), the name of a kept session or part of it, or `last`")
 ]
-Limit = Annotated[int, Field(description="Rows of each list", ge=1, le=500)]
+Limit = Annotated[int | None, Field(description="Rows of each list; else a short answer", ge=1, le=500)]
 Run = Annotated[str, Field(description="The id of a run, r2; empty for all")]
 View = Literal[
     "summary", "kernels", "compile", "steps", "memory", "trust", "compiles", "findings", "transfers", "timeline"
@@ -202,12 +229,12 @@ async def explain_code(
 
 
 async def open_session(
-    session: Session = "last", view: View = "summary", run: Run = "", limit: Limit = 50
+    session: Session = "last", view: View = "summary", run: Run = "", limit: Limit = None
 ) -> CallToolResult:
     """A session or a profile: its runs in figures (summary), or one view in detail. kernels, compile (XLA's passes),
     steps, memory, trust (whether the capture can be believed) are of measured runs and profiles; compiles (why each),
     findings, transfers, timeline of recorded programs. A job has only its summary: its processes compared, what is
-    missing, who is late. Seconds and bytes; null is unknown."""
+    missing, who is late. Seconds and bytes; what is unknown is left out."""
     return await answer_of_command(
         "open", [*([] if view == "summary" else [f"--{view}"]), *_option_words(run=run)], [session], limit=limit
     )
@@ -216,7 +243,7 @@ async def open_session(
 async def query(
     sql: Annotated[str, Field(description="One SELECT of DuckDB's SQL")],
     sessions: Annotated[list[str], Field(description="Sessions; empty for all kept ones")] = ["last"],  # noqa: B006
-    limit: Limit = 50,
+    limit: Limit = None,
 ) -> CallToolResult:
     """Figures of one or hundreds of sessions in SQL: runs, phases, samples, kernels, memory, intervals, steps, passes,
     compiles, findings, processes (of a job)... Each table has `session`, most have `run`. `query_schema` has the
@@ -234,14 +261,14 @@ async def query_schema(
 async def compare(
     before: Annotated[str, Field(description="A session; FILE:r1 for one run of it")],
     after: Annotated[str, Field(description="The session, or run, that is compared with it")],
-    limit: Limit = 20,
+    limit: Limit = None,
 ) -> CallToolResult:
     """What differs between two sessions: environments, times, exact facts (kernels, FLOPs, bytes, peak), kernels. Times
     of two sessions were not measured together, so that their verdict is often inconclusive: exact facts come first."""
     return await answer_of_command("compare", ["--no-run"], [before, after], limit=limit)
 
 
-async def list_sessions(limit: Limit = 20) -> CallToolResult:
+async def list_sessions(limit: Limit = None) -> CallToolResult:
     """The kept sessions, newest first, with the medians of their runs."""
     return await answer_of_command("sessions list", [], [], limit=limit)
 
@@ -255,7 +282,7 @@ async def hlo(
     arguments: Annotated[list[str], Field(description="A function's arguments, a spec each: f32[1024,1024]")] = [],  # noqa: B006
     settings: Annotated[list[str], Field(description="Parameters of a workload: n=4096")] = [],  # noqa: B006
     diff: Annotated[str, Field(description="Another such target: what differs from it, instead of a view")] = "",
-    limit: Limit = 20,
+    limit: Limit = None,
 ) -> CallToolResult:
     """What XLA made of a program: kernels with costs and least times, findings with advice, barriers (why kernels
     were not fused further). With `for_device`, for a device that is not here: lower bounds, not measured times."""
@@ -275,7 +302,7 @@ async def run(
 ) -> CallToolResult:
     """Measure a workload or a function in fresh processes, phase by phase, and keep the session. This runs its code."""
     options = _option_words(arg=arguments, variant=variant, budget=str(budget_seconds))
-    return await answer_of_command("run", options, [target], limit=20, seconds=_COMPILE_SECONDS)
+    return await answer_of_command("run", options, [target], seconds=_COMPILE_SECONDS)
 
 
 async def compare_code(
@@ -285,6 +312,4 @@ async def compare_code(
 ) -> CallToolResult:
     """Which of two functions is faster, measured in turns, with a verdict, and whether they compute the same. This runs
     their code. `inconclusive` is an answer: do not report a speed-up then."""
-    return await answer_of_command(
-        "compare", _option_words(arg=arguments), [before, after], limit=20, seconds=_COMPILE_SECONDS
-    )
+    return await answer_of_command("compare", _option_words(arg=arguments), [before, after], seconds=_COMPILE_SECONDS)

@@ -132,12 +132,13 @@ def may_lack(kind: str, schema: dict[str, Any], path: str = "") -> None:
 class Bounds:
     """Cuts an answer to its size, and counts what it leaves out."""
 
-    def __init__(self, kind: str, limit: int | None) -> None:
-        """`limit`: most rows of each list, in place of the limits of the kind; 0 for the whole answer."""
+    def __init__(self, kind: str, limit: int | None, outermost: int = 0) -> None:
+        """`limit`: most rows of each list, in place of the limits of the kind; 0 for the whole answer. `outermost`:
+        most rows of a list that is in no other, in place of `limit`."""
         self.left_out: dict[str, int] = {}
         """Number of rows or objects that were left out, by the path of their key. The entry `PATH.*` counts the objects
         that lost keys."""
-        self._limit = limit
+        self._limit, self._outermost = limit, outermost
         self._kept = _KEPT.get(kind, {})
         self._digits = _DIGITS_OF.get(kind, _DIGITS)
 
@@ -173,6 +174,8 @@ class Bounds:
         return value
 
     def _most(self, path: str) -> int:
+        if self._outermost and "." not in path:
+            return self._outermost
         kept = self._kept.get(path)
         return self._limit or (kept if isinstance(kept, int) and kept else ROWS)
 
