@@ -184,6 +184,19 @@ def traced(seconds, **more):
     return [made.compiled(trace_seconds=seconds), *made.steady(10, {"trace": share, "device_busy": 1 - share}, [line])]
 
 
+def below(kind, seconds, number=33, name="", jax_seconds=0.0):
+    """Ten seconds, in a part of which a statement of line `number` was on the stack."""
+    times = {"seconds": seconds, "jax_seconds": jax_seconds}
+    statement = e.StatementTime(kind=kind, where=made.at(number, "attend"), name=name, **times)
+    return replace(made.sampled(0, 10.0, {"host_busy": 5.0, "device_busy": 5.0}), statements=[statement])
+
+
+def unrolled(*loops):
+    """A large program, traced for two seconds, and by line how much of that was in a loop of which function."""
+    seen = [below("unrolled", took, number, name) for number, name, took in loops]
+    return [*large(2_500, 4.0, trace_seconds=2.0), *(replace(each, samples=100) for each in seen)]
+
+
 def leaves(count, operations):
     return made.compiled(signature=[made.leaf("x", "f32[3]")], signature_more=count - 1, operations=operations)
 
@@ -250,6 +263,7 @@ PAIRS = {
     ),
     "many_tiny_jits": (tiny(20), tiny(20, operations=400)),
     "slow_tracing": (traced(2.0), traced(0.5)),
+    "slow_import": ([below("imports", 3.0, 2, "tables")], [below("imports", 3.0, 2, "train", jax_seconds=0.3)]),
     "captured_constants": (
         [made.compiled(constants=BIG)],
         [made.compiled(constants=[e.ProgramArray(type="f32[100]", bytes=400)])],
@@ -301,6 +315,7 @@ NEAR = {
         "op_by_op_loop",
         [*eager(), *made.steady(10, HALVES, [site(line, library=True) for line in (BUSY, {**STEP, "seconds": 0.5})])],
     ),
+    "an import of a second is a small part of ten": ("slow_import", [below("imports", 1.0, 2, "tables")]),
     "five counts tell nothing": ("arrays_grow", arrays(*range(100, 600, 100))),
 }
 """Further events that are near to those of a pair."""
@@ -479,6 +494,10 @@ SAID = {
     ),
     "calls with many leaves, most unused": ("dispatch_bound", [leaves(3000, operations=3), *loop(CALL)]),
     "calls with many leaves": ("dispatch_bound", [leaves(3000, operations=3000), *loop(CALL)]),
+    "two loops, one inside the other, that are unrolled": (
+        "large_program",
+        unrolled((33, "step", 1.9), (35, "step", 1.5)),
+    ),
     "out of memory in XLA": (
         "program_failed",
         [ended(1, "JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 35184372088832 bytes.")],
@@ -580,6 +599,17 @@ def test_the_rate_in_a_sentence_is_the_rate_of_the_loop():
     counted = made.passes(0, [9.0], counts=[2_000_000], found_by="number")
     assert "compiled functions: 4.5 µs per iteration" in only("dispatch_bound", *lines, counted).message
     assert "per iteration" not in only("dispatch_bound", *lines).message, "unknown"
+
+
+@pytest.mark.parametrize(
+    ("loops", "where"),
+    [([(33, "step", 1.9)], 33), ([(33, "other", 1.9)], 20), ([(33, "step", 0.9)], 20)],
+    ids=["the loop", "a loop of another function", "less than half of its tracing"],
+)
+def test_a_large_program_is_said_of_the_loop_that_tracing_unrolls(loops, where):
+    said = only("large_program", *unrolled(*loops))
+    assert said.where.line == where
+    assert ("unrolls the loop at train.py:33" in said.message) is (where == 33)
 
 
 def test_shapes_of_which_the_largest_is_twice_the_smallest_are_padded_to_powers_of_two():

@@ -40,7 +40,7 @@ _NAMES = {
         "DIFFERENCES", "EmptyCallTimed", "ITERATIONS_FOUND_BY", "JaxImported", "LoopSite", "Note", "PROGRAM_STATES",
         "ProcessIdentified", "ProgramArray", "ProgramEnded", "ProgramSampled", "ProgramStarted", "ProgramStopped",
         "REASONS", "REASON_KINDS", "STAGES", "STOP_WITNESSES", "SampledLine", "SignatureLeaf", "StageRunning",
-        "StepsCounted", "StepsTaken", "TimedLine", "TransfersSeen", "WINDOW_FOLDER",
+        "StatementTime", "StepsCounted", "StepsTaken", "TimedLine", "TransfersSeen", "WINDOW_FOLDER",
     ),
     "runs": (
         "COUNTED_BY_XLA", "CheckReported", "ComparisonPlanned", "CompileObserved", "CostReported",

@@ -329,6 +329,26 @@ class LoopSite:
         return SourceLocation(self.file, self.line, self.function)
 
 
+UNROLLED, IMPORTS = "unrolled", "imports"
+
+
+@frozen(kw_only=True)
+class StatementTime:
+    """Time below one statement of the user's code in a sample window."""
+
+    kind: str = ""
+    """`UNROLLED`: a loop of a function that is being traced, so that each iteration becomes operations of its own;
+    with the time of the loops inside it. `IMPORTS`: an import, or a call of `importlib.import_module`, without those
+    inside it."""
+    where: SourceLocation = NOWHERE
+    """The loop's first line, or the line of the import."""
+    name: str = ""
+    """The function that is traced, as in `Compiled.function`, or the module that is imported; empty if unknown."""
+    seconds: float = 0.0
+    jax_seconds: float = 0.0
+    """Part of the seconds in which JAX was at work below an import: it then runs the program."""
+
+
 @frozen(kw_only=True)
 class TimedLine:
     line: int
@@ -351,6 +371,8 @@ class ProgramSampled(Event):
     """The user's innermost lines that took the most time in the window."""
     sites: list[LoopSite] = field(default_factory=list)
     """The loops to which the lines refer by index."""
+    statements: list[StatementTime] = field(default_factory=list)
+    """Loops that tracing unrolled and imports, with their time."""
     own_seconds: float | None = None
     """CPU seconds of the recording thread in the window."""
     delay_seconds: float | None = None

@@ -41,6 +41,14 @@ def operation_at(code: CodeType, offset: int) -> tuple[int, str]:
     return at, dis.opname[bytecode[at]]
 
 
+def imported_at(code: CodeType, offset: int) -> str:
+    """Return the module that the instruction at `offset` imports; empty if it does not, or if that is unknown."""
+    at, operation = operation_at(code, offset)
+    if operation != "IMPORT_NAME":
+        return ""
+    return next((str(each.argval) for each in instructions(code) if each.offset == at), "")
+
+
 def monitoring() -> Any:
     """Return `sys.monitoring`; for a Python that has it."""
     return sys.monitoring  # type: ignore[attr-defined,unused-ignore]

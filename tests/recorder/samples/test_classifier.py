@@ -495,3 +495,36 @@ def test_a_sample_that_waited_for_the_lock_saw_where_it_was_given_away(kind, for
     earlier = Seen(kind, seen.line, seen.sites).held(forced=forced)
     assert earlier.kind == becomes
     assert (earlier.line.call == "") == (becomes == UNSEEN)
+
+
+def test_the_loops_that_tracing_unrolls_and_no_other_ones():
+    stacks = []
+
+    def layers(x):
+        for _ in range(2):
+            x = x + 1
+            stacks.append(_stack())
+        return x
+
+    for _ in range(1):  # no part of what is traced
+        jax.jit(layers)(1.0)
+        stacks.append(_stack())
+    of_loop, outside = (Classifier().classify(_users(stack)).statements for stack in stacks[1:])
+    first = layers.__code__.co_firstlineno
+    assert [(each.kind, each.where.line, each.where.function) for each in of_loop] == [
+        ("unrolled", first + 1, "layers")
+    ]
+    assert outside == ()
+
+
+def test_an_import_is_known_with_its_module_and_line(tmp_path, monkeypatch):
+    (tmp_path / "slow_tables.py").write_text("import sys\nstack = sys.read_stack_here()\n")
+    monkeypatch.setattr(sys, "read_stack_here", _stack, raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    before = sys._getframe().f_lineno
+    import slow_tables
+
+    (seen,) = Classifier().classify(slow_tables.stack).statements
+    assert (seen.kind, seen.name) == ("imports", "slow_tables")
+    assert (seen.where.file, seen.where.line) == (__file__, before + 1)
+    assert Classifier().classify(_users(_stack())).statements == ()

@@ -30,6 +30,7 @@ from jaxprof.events import (
     ProgramStopped,
     SourceLocation,
     StageRunning,
+    StatementTime,
 )
 
 if TYPE_CHECKING:
@@ -332,6 +333,20 @@ class ProgramResult:
             seconds[part] = min(seconds[state], took)
             seconds[state] -= seconds[part]
         return seconds
+
+    @cached_property
+    def statements(self) -> tuple[StatementTime, ...]:
+        """Loops that tracing unrolled, and imports, of the whole program, longest first."""
+        seconds: dict[tuple[str, SourceLocation, str], list[float]] = {}
+        for each in (each for window in self.sample_windows for each in window.statements):
+            took = seconds.setdefault((each.kind, each.where, each.name), [0.0, 0.0])
+            took[0] += each.seconds
+            took[1] += each.jax_seconds
+        merged = [
+            StatementTime(kind=kind, where=where, name=name, seconds=took, jax_seconds=jax)
+            for (kind, where, name), (took, jax) in seconds.items()
+        ]
+        return tuple(sorted(merged, key=lambda each: -each.seconds))
 
     @property
     def samples(self) -> int:

@@ -14,7 +14,7 @@ from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN, Program
 from jaxprof.base.text import safe, whole_number
 from jaxprof.base.units import bytes_, seconds
 from jaxprof.events.finding import Finding
-from jaxprof.findings.programs import arrays, compiling, loops
+from jaxprof.findings.programs import arrays, compiling, loops, starting
 from jaxprof.findings.programs.claims import Claims, check
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ CHECKS = (
     compiling.weak_type_flips, compiling.arguments_vary, compiling.large_program, loops.callback_in_loop,
     loops.repeated_fetch, loops.host_sync, arrays.numpy_argument, loops.op_by_op_loop, arrays.implicit_transfers,
     loops.data_waits, loops.host_work, loops.dispatch_bound, compiling.many_tiny_jits, compiling.slow_tracing,
-    compiling.captured_constants, arrays.arrays_grow, arrays.unused_donation,
+    compiling.captured_constants, starting.slow_import, arrays.arrays_grow, arrays.unused_donation,
 )  # fmt: skip
 """All checks, in the order in which they claim seconds: more specific ones first."""
 REMARKS = (compiling.compile_dominates, compiling.cache_off)

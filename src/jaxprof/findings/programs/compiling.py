@@ -26,10 +26,11 @@ from jaxprof.base.grouping import grouped, totals
 from jaxprof.base.text import safe, shorten
 from jaxprof.base.units import bytes_, counted, integer, percent, seconds
 from jaxprof.events.finding import Finding
+from jaxprof.events.programs import UNROLLED
 from jaxprof.findings.programs.claims import Claims, check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from jaxprof.events import Compiled, SourceLocation
 
@@ -395,6 +396,8 @@ MOST_SHARE = 0.25
 LARGE_SECONDS = 1.0
 """Least seconds of compiling a large program that are reported."""
 _LINES_NAMED = 3
+_UNROLLED_SHARE = 0.5
+"""Share of a function's tracing from which a loop is named."""
 _LIBRARY_TRACED = (
     "Tracing was mostly in the Python of {}, which is not yours to change: call it from fewer places and with options "
     "that trace less (fewer stages or layers), otherwise keep {}."
@@ -480,13 +483,15 @@ def large_program(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
             continue
         claims.take(rows=rows)
         operations = max(row.operations or 0 for row in rows)
-        # below the larger size, a model that needs this size is as likely as an unrolled loop
-        saves = took * (1 - LARGE_OPERATIONS / (2 * operations)) * (1.0 if huge else 0.5)
+        loops = _unrolled_loops(result, rows)
+        # below the larger size, a model that needs this size is as likely as an unrolled loop that no sample shows
+        saves = took * (1 - LARGE_OPERATIONS / (2 * operations)) * (1.0 if huge or loops else 0.5)
         yield Finding(
             "large_program",
             f"the program of `{safe(function.function)}` has {integer(operations)} operations: tracing, lowering and "
-            f"compiling it took {seconds(took)}, {percent(result.of_wall(took))} of the wall time",
-            (function.defined_at, function.called_from),
+            f"compiling it took {seconds(took)}, {percent(result.of_wall(took))} of the wall time"
+            f"{_unrolled_text(result, loops)}",
+            (*loops, function.defined_at, function.called_from),
             own_fix=_LIBRARY_TRACED.format(traced, "the program in the persistent cache") if traced else None,
             function=function.function,
             seconds=took,
@@ -506,7 +511,7 @@ def slow_tracing(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     took = sum(row.trace_seconds or 0.0 for row in rows)
     if took < TRACING_SECONDS or took < TRACING * claims.work:
         return
-    share, traced = result.of_wall(took), _traced_library(result)
+    share, traced, loops = result.of_wall(took), _traced_library(result), _unrolled_loops(result, rows)
     claims.take(rows=rows)
     by_line = totals((line.place, line.seconds) for line in result.lines if line.state == "trace")
     lines = sorted(by_line.items(), key=lambda item: -item[1])[:_LINES_NAMED]
@@ -518,12 +523,28 @@ def slow_tracing(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     yield Finding(
         "slow_tracing",
         f"tracing took {seconds(took)}, {percent(share)} of the wall time{most}"
-        f"{f'; by samples: {named}' if named else ''}",
-        (*(where for where, _ in lines), slowest.defined_at if slowest is not None else None),
+        f"{_unrolled_text(result, loops)}{f'; by samples: {named}' if named else ''}",
+        (*loops, *(where for where, _ in lines), slowest.defined_at if slowest is not None else None),
         own_fix=_LIBRARY_TRACED.format(traced, "what was traced with jax.export") if traced else None,
         seconds=took,
         saves_seconds=took / 2,
     )
+
+
+def _unrolled_loops(result: ProgramResult, rows: Sequence[Compiled]) -> list[SourceLocation]:
+    """Return the user's loops that took most of the tracing of these compilations, outermost first."""
+    functions = {row.function for row in rows}
+    traced = sum(row.trace_seconds or 0.0 for row in result.compiles if row.function in functions)
+    of_loop = totals(
+        (each.where, each.seconds) for each in result.statements if each.kind == UNROLLED and each.name in functions
+    )
+    return [where for where, took in of_loop.items() if took > _UNROLLED_SHARE * traced]
+
+
+def _unrolled_text(result: ProgramResult, loops: Sequence[SourceLocation]) -> str:
+    """Return text such as `; tracing unrolls the loop at train.py:7`; empty without a loop."""
+    named = [loop.short(result.directory) for loop in loops[:_LINES_NAMED]]
+    return f"; tracing unrolls the loop at {safe(', in it '.join(named))}" if named else ""
 
 
 def _traced_library(result: ProgramResult) -> str:

@@ -29,6 +29,7 @@ from jaxprof.recorder.samples.states import (
     HOST,
     IDLE,
     IMPORT,
+    IMPORT_FILES,
     READ,
     SYNC,
     TRANSFER,
@@ -38,6 +39,7 @@ from jaxprof.recorder.samples.states import (
     Seen,
     UserLine,
     sites_of,
+    statements_of,
 )
 
 _DEEPEST_PATH = 8
@@ -57,7 +59,6 @@ _LOADER_FILE = re.compile(
 )
 _BACKEND_START = "_init_backend"
 """JAX's function that starts a backend. A first operation calls it, which on a GPU takes 0.5 to 2 s."""
-_IMPORT_FILES = ("<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
 
 _CALLBACKS = frozenset({"_wrapped_callback", "pure_callback_impl", "io_callback_impl", "debug_callback_impl"})
 """JAX's functions in which a compiled function has called back into Python; the first one is around the others."""
@@ -188,7 +189,7 @@ class Classifier:
         names = stack.jax_functions
         at = stack.caller
         spot = stack.frames[at].spot if at >= 0 else CallSpot(0, "", "")
-        importing = any(frame.code.co_filename in _IMPORT_FILES for frame in stack.called_by_user)
+        importing = any(frame.code.co_filename in IMPORT_FILES for frame in stack.called_by_user)
         starting = _BACKEND_START in names or importing
         kind = IMPORT if starting else self._kind(stack, at, spot, names)
         if kind == COMPILED and stack.user >= 0:
@@ -205,7 +206,7 @@ class Classifier:
             self.working_at(stack)
         line, sites, implicit = _user_line(stack, names), sites_of(stack, kind), _implicit(kind, spot, names)
         doubtful = kind == HOST and at == 0 and _may_be_compiled(stack, spot)
-        return Seen(kind, line, sites, implicit, _path(stack), doubtful)
+        return Seen(kind, line, sites, implicit, _path(stack), statements_of(stack), doubtful)
 
     def _kind(self, stack: Stack, at: int, spot: CallSpot, names: list[str]) -> str:
         """Return the kind of work at frame `at`, at instruction `spot`; `names`: JAX's functions, innermost first."""

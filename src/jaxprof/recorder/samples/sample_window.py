@@ -14,7 +14,8 @@ from itertools import pairwise
 from types import CodeType
 
 from jaxprof.base.values import dataclass, field, frozen
-from jaxprof.events import STAGES, CopiesSeen, LoopSite, ProgramSampled, SampledLine, TransfersSeen
+from jaxprof.events import STAGES, CopiesSeen, LoopSite, ProgramSampled, SampledLine, StatementTime, TransfersSeen
+from jaxprof.events.programs import IMPORTS
 from jaxprof.recorder.samples.loops import Loop
 from jaxprof.recorder.samples.monitored_loop import LineTimes
 from jaxprof.recorder.samples.states import (
@@ -34,11 +35,13 @@ from jaxprof.recorder.samples.states import (
     UNSEEN,
     Seen,
     Site,
+    Statement,
     UserLine,
 )
 
 MOST_LINES = 24
 MOST_COPIES = 64
+MOST_STATEMENTS = 16
 _WORTH_A_STATE = 0.02
 """A share of CPU time below this counts as blocked, if no sample saw the thread running."""
 _Key = tuple[str, str, UserLine | None, tuple[Site, ...]]
@@ -101,6 +104,8 @@ class SampleWindow:
     """Seconds in which others had the program's processor; they belong to no line and no state."""
     assumed: _Weights = field(default_factory=lambda: defaultdict(float))
     """Seconds of Python that a line's measured time leaves beside its samples."""
+    statements: dict[Statement, tuple[float, float]] = field(default_factory=dict)
+    """Seconds below each statement, and those of them in which JAX worked."""
     copies: dict[tuple[str, str, int, str], tuple[int, float]] = field(default_factory=dict)
     """Number of samples and seconds of the implicit copies, by direction, file, line and call."""
 
@@ -112,6 +117,7 @@ class SampleWindow:
         running: bool,
         stages: dict[str, float],
         stage: str = "",
+        function: str = "",
         busy_seconds: float | None = None,
         held: bool = False,
         inline: bool = True,
@@ -119,10 +125,9 @@ class SampleWindow:
     ) -> None:
         """Add a sample that represents the `seconds` before it, of which `stages` were spent compiling.
 
-        `seen` is None if the stack does not describe the rest, because the stage `stage` is still running. `held`:
-        whether the interpreter's lock was taken when the sample was due. `inline`: whether a thread that runs inside
-        the call of a compiled function may be computing it. `array_bytes`: size of the array that is
-        being read.
+        `seen` is None if the stack does not describe the rest, because `stage` of `function` is still running.
+        `held`: whether the interpreter's lock was taken when the sample was due. `inline`: whether a thread that runs
+        inside the call of a compiled function may be computing it. `array_bytes`: size of the array that is being read.
         """
         self.samples += 1
         in_stages = sum(stages.values())
@@ -135,6 +140,12 @@ class SampleWindow:
             self.busy += busy_seconds * rest / seconds
         if seen is None:
             return
+        for statement in seen.statements:
+            if statement.kind == IMPORTS:
+                works = bool(stage) or seen.works or seen.kind == SYNC
+                self._add_to(statement, seconds, seconds if works else in_stages)
+            elif stage == "trace":
+                self._add_to(replace(statement, name=function), in_stages, in_stages)
         if array_bytes and seen.line is not None:
             self.largest[seen.line] = max(array_bytes, self.largest.get(seen.line, 0))
         if stage:
@@ -153,6 +164,10 @@ class SampleWindow:
             (self.running if running else self.blocked)[STATES[kind][0 if running else 1], *what] += rest
             if held and running:
                 self.held[STATES[kind][0], *what] += rest
+
+    def _add_to(self, statement: Statement, seconds: float, jax_seconds: float) -> None:
+        before = self.statements.get(statement, (0.0, 0.0))
+        self.statements[statement] = before[0] + seconds, before[1] + jax_seconds
 
     def transfers(self, now: float) -> TransfersSeen | None:
         """Return the implicit transfers in the window, which closes at `now`; None if no sample saw one."""
@@ -195,6 +210,7 @@ class SampleWindow:
             whole = sum(weights.values())
             lines.update({key: exact * weight / whole if whole > 0 else 0.0 for key, weight in weights.items()})
         rows, sites = _largest(lines, self.largest)
+        below = sorted(self.statements.items(), key=lambda item: -item[1][0])[:MOST_STATEMENTS]
         return ProgramSampled(
             monotonic_seconds=now,
             began_seconds=self.began,
@@ -202,6 +218,10 @@ class SampleWindow:
             states={name: value for name, value in states.items() if value > 0},
             lines=rows,
             sites=sites,
+            statements=[
+                StatementTime(kind=each.kind, where=each.where, name=each.name, seconds=took, jax_seconds=jax)
+                for each, (took, jax) in below
+            ],
             own_seconds=own_seconds,
             delay_seconds=min(self.delay, total - in_stages),
             device_wait_seconds=self._device_wait(total - in_stages),

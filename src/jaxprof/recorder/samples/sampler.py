@@ -284,9 +284,10 @@ class StackSampler:
         running = self._running_test.end() is not False
         self._steps.iterations.sample(frame)
         del frame
-        stage = ""
+        stage = function = ""
         if any(passed.values()):
-            stage = next((item.stage for item in self._ledger.running() if not item.thread), "")
+            open_ones = ((item.stage, item.function) for item in self._ledger.running() if not item.thread)
+            stage, function = next(open_ones, ("", ""))
         self._in_stage = bool(stage)
         self._first_left -= not stage
         seen = self._interpret(stack, stage, wait)
@@ -304,6 +305,7 @@ class StackSampler:
             running=running,
             stages=passed,
             stage=stage,
+            function=function,
             busy_seconds=ran,
             held=bool(wait.held),
             inline=self._computes_inline(),

@@ -9,7 +9,9 @@ from dataclasses import replace
 from types import CodeType
 
 from jaxprof.base.values import field, frozen
-from jaxprof.events import LoopSite
+from jaxprof.events import LoopSite, SourceLocation
+from jaxprof.events.programs import IMPORTS, UNROLLED
+from jaxprof.recorder.cpython import imported_at
 from jaxprof.recorder.frame_owner import JAX, LIBRARY, USER
 from jaxprof.recorder.samples.flow import under_a_condition
 from jaxprof.recorder.samples.loops import Loop, loops_at
@@ -19,6 +21,7 @@ GENERATORS = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
 _EXPRESSIONS = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")
 """Code objects whose loop is part of an expression, and not a loop of the program."""
 _SITES_OF_A_STACK = 6
+IMPORT_FILES = ("<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
 
 WORTH_COPYING_BYTES = 65_536
 """Copying a ready array smaller than this takes no time: the thread is only waking up."""
@@ -81,6 +84,15 @@ class Site:
 
 
 @frozen
+class Statement:
+    """A statement of the user's code around what was sampled, as in `StatementTime`."""
+
+    kind: str
+    where: SourceLocation
+    name: str = ""
+
+
+@frozen
 class Seen:
     """The interpretation of one stack."""
 
@@ -93,6 +105,7 @@ class Seen:
     """Direction of an implicit copy; empty if there is none."""
     path: tuple[tuple[CodeType, int], ...] = field(default=(), compare=False, repr=False)
     """Code and line of the user's frames, innermost first."""
+    statements: tuple[Statement, ...] = field(default=(), compare=False, repr=False)
     doubtful: bool = False
     """Whether the callee is unknown without reading the program's locals, and may be a compiled function."""
 
@@ -150,3 +163,23 @@ def sites_of(stack: Stack, kind: str) -> tuple[Site, ...]:
             driving = [site for site in sites if site.loop is not None and not site.loop.code.co_flags & GENERATORS]
             return tuple((driving or sites)[:_SITES_OF_A_STACK])
     return ()
+
+
+def statements_of(stack: Stack) -> tuple[Statement, ...]:
+    """Return the user's innermost import, and the loops of the functions that JAX calls, which tracing unrolls,
+    outermost first."""
+    traced = max((at for at, frame in enumerate(stack.frames, 1) if frame.kind == JAX), default=0)
+    imports: list[Statement] = []
+    loops: list[Loop] = []
+    called = None
+    for at, frame in enumerate(stack.frames):
+        code = frame.code
+        if frame.kind == USER and at < traced:
+            loops += loops_at(code, frame.offset)
+        imported = called is not None and (called.co_filename in IMPORT_FILES or called.co_name == "import_module")
+        if frame.kind == USER and imported and not imports:
+            where = SourceLocation(code.co_filename, frame.spot.line, code.co_name)
+            imports.append(Statement(IMPORTS, where, imported_at(code, frame.offset)))
+        called = code
+    unrolled = dict.fromkeys(Statement(UNROLLED, loop.location) for loop in reversed(loops))
+    return (*imports, *unrolled)
