@@ -8,7 +8,7 @@ from textual.content import Content
 from jaxprof.hlo.kernels.origin import HloSourceLocation
 from jaxprof.report.conclusion import Conclusion
 from jaxprof.stats.summary import summarise
-from jaxprof.tui.kit.drawing import hang, whole_parts
+from jaxprof.tui.kit.drawing import hang, whole_parts, wrap_content
 from jaxprof.tui.kit.explanation import head_lines
 from jaxprof.tui.kit.format import ago, half_width, interval, moment
 from jaxprof.tui.kit.python_source import source_facts
@@ -65,3 +65,8 @@ def test_a_wrapped_number_stays_with_its_unit():
     lines = hang(Content("bytes "), "2.00 MiB = 1.50 MiB read + 512 KiB written " + "x" * 50, 36)
     assert [line.plain for line in lines][:2] == ["bytes 2.00 MiB = 1.50 MiB read +", "      512 KiB written"]
     assert all(line.cell_length <= 36 for line in lines)
+
+
+def test_line_is_not_broken_inside_a_number():
+    lines = [line.plain for line in wrap_content(Content("there are 1\u202f045 of them, 12\u202f345 in all"), 12)]
+    assert lines == ["there are", "1\u202f045 of", "them,", "12\u202f345 in", "all"]

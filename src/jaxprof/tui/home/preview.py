@@ -18,7 +18,7 @@ from jaxprof.events.base import with_failures
 from jaxprof.facts import Facts, column
 from jaxprof.report.renderers import Table
 from jaxprof.report.runs import parameters_text
-from jaxprof.tui.kit.drawing import cell, hang, mark
+from jaxprof.tui.kit.drawing import cell, hang, mark, wrap_content
 from jaxprof.tui.kit.format import moment
 from jaxprof.tui.kit.python_source import highlighted
 from jaxprof.tui.kit.table_columns import table_lines
@@ -55,11 +55,11 @@ def has_cost(entry: Entry) -> bool:
 
 def session_summary(entry: Entry, open_path: Path | None, width: int, cost: str = "") -> list[Content]:
     """Return the summary of `entry`; `open_path` is the session that is open, `cost` what costs most, if known."""
-    lines = Content.styled(safe(entry.name), "bold").wrap(width)
+    lines = wrap_content(Content.styled(safe(entry.name), "bold"), width)
     if entry.problem:
         return [
             *lines,
-            *Content.styled(safe(entry.problem), "$warning").wrap(width),
+            *wrap_content(Content.styled(safe(entry.problem), "$warning"), width),
             *_fact("file", str(entry.path), width, "$text-muted"),
         ]
     header = entry.header
@@ -89,7 +89,10 @@ def session_summary(entry: Entry, open_path: Path | None, width: int, cost: str 
         ended = ", ".join(f"{count} {status}" for status, count in job.by_status.items())
         missing = f"; {job.missing} of {job.count} have no session in this folder" if job.missing else ""
         lines += _fact("processes", f"{len(job.processes)}: {ended}{missing}", width, "$text-muted")
-        return [*lines, *Content.styled("Enter shows its processes beside each other.", "$text-muted").wrap(width)]
+        return [
+            *lines,
+            *wrap_content(Content.styled("Enter shows its processes beside each other.", "$text-muted"), width),
+        ]
     lines += _runs(entry, width)
     if not entry.planned:
         lines.append(Content.styled("This session contains no runs.", "$text-muted"))

@@ -19,7 +19,7 @@ from jaxprof.base.text import safe
 from jaxprof.base.values import frozen
 from jaxprof.events.base import with_failures
 from jaxprof.tui.keys import ACTIONS, key_of
-from jaxprof.tui.kit.drawing import cell, mark
+from jaxprof.tui.kit.drawing import cell, mark, wrap_content
 from jaxprof.tui.kit.format import ago
 from jaxprof.tui.kit.guard import HIDDEN, Hidden
 from jaxprof.tui.kit.row_list import Heading, RowList
@@ -233,7 +233,7 @@ class StartList(RowList[StartRow], keys="start"):
 
 def explained(row: StartRow, width: int) -> list[Content]:
     """Return what Enter does with a program or a way to measure, with the beginning of the program."""
-    lines = Content.styled(safe(row.explains), "$text-muted").wrap(width)
+    lines = wrap_content(Content.styled(safe(row.explains), "$text-muted"), width)
     if row.source:
         from jaxprof.tui.kit.python_source import highlighted  # not needed for the first frame
 

@@ -25,7 +25,7 @@ from jaxprof.session.files import url_of
 from jaxprof.tui import clock
 from jaxprof.tui.job.processes import VIEWS, ProcessList, legend
 from jaxprof.tui.kit.claims import Claim, ClaimList, claim_of
-from jaxprof.tui.kit.drawing import cell
+from jaxprof.tui.kit.drawing import cell, wrap_content
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import in_thread, on
 from jaxprof.tui.kit.host import Destination
@@ -316,7 +316,7 @@ class JobScreen(ViewsScreen, keys="job"):
                 in_thread(self, lambda: job.steps(columns, values_of), "steps", then=show)
         listed, box, figures = self.processes, self.query_one("#job-body"), self.figures
         facts, count = listed.facts, len(figures.processes) if figures is not None and listed.view == "map" else 0
-        self.query_one("#map-facts", Lines).show(lambda width: Content.styled(facts, "bold").wrap(width)[:2])
+        self.query_one("#map-facts", Lines).show(lambda width: wrap_content(Content.styled(facts, "bold"), width)[:2])
         self.query_one("#map-legend", Lines).show(lambda width: [legend(count)] if count else [])
         show_titles(box, Content(listed.title), Content(listed.note))
 

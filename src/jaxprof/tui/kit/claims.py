@@ -10,7 +10,7 @@ from textual.content import Content
 from jaxprof.base.text import safe
 from jaxprof.base.units import bytes_, seconds
 from jaxprof.base.values import frozen
-from jaxprof.tui.kit.drawing import cell
+from jaxprof.tui.kit.drawing import cell, wrap_content
 from jaxprof.tui.kit.format import location_text
 from jaxprof.tui.kit.row_list import RowList
 
@@ -61,7 +61,9 @@ class ClaimList(RowList[Claim]):
             return []
         parts = ((claim.text, claim.style), (claim.location, "$primary"), (claim.fix, "$text-muted"))
         room = max(12, width - _INDENT)
-        lines = [line for text, style in parts if text for line in Content.styled(safe(text), style).wrap(room)]
+        lines = [
+            line for text, style in parts if text for line in wrap_content(Content.styled(safe(text), style), room)
+        ]
         indent = Content(" " * _INDENT)
         return [_head(claim) + (lines[0] if lines else ""), *(indent + line for line in lines[1:])]
 

@@ -85,12 +85,25 @@ def heat(fraction: float | None) -> str:
     return "$error" if fraction >= 0.95 else "$warning" if fraction >= 0.7 else "$bar"
 
 
+_NO_BREAK, _STAND_IN = "\u202f", "\ue000"
+"""Blank between the digits of a number, at which Textual would break a line; a character of its width for which it does
+not."""
+
+
+def wrap_content(content: Content, width: int) -> list[Content]:
+    """Break a text into lines of at most `width` columns. A number such as 1 045 stays whole."""
+    joined = Content(content.plain.replace(_NO_BREAK, _STAND_IN), content.spans)
+    return [Content(line.plain.replace(_STAND_IN, _NO_BREAK), line.spans) for line in joined.wrap(width)]
+
+
 def hang(head: Content, text: str, width: int, style: str = "") -> list[Content]:
     """Return `head` followed by `text`, wrapped to `width` with a hanging indent. A number stays with its unit."""
     from jaxprof.report.renderers import wrap
 
     indent, room = head.cell_length, max(12, width - head.cell_length)
-    lines = [piece for line in wrap(text, first="", width=room) for piece in Content.styled(line, style).wrap(room)]
+    lines = [
+        piece for line in wrap(text, first="", width=room) for piece in wrap_content(Content.styled(line, style), room)
+    ]
     return [head + (lines[0] if lines else ""), *(Content(" " * indent) + line for line in lines[1:])]
 
 

@@ -23,7 +23,7 @@ from textual.visual import Visual
 
 from jaxprof.base.text import safe
 from jaxprof.base.values import frozen
-from jaxprof.tui.kit.drawing import cell
+from jaxprof.tui.kit.drawing import cell, wrap_content
 from jaxprof.tui.kit.guard import HIDDEN, Guarded
 from jaxprof.tui.kit.table_columns import (
     LaidOutColumn,
@@ -389,7 +389,7 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
             return self._strip(header or Content(""), self.get_visual_style("row-list--header"), width)
         index, part = self._row_at_line(y - top + round(self.scroll_y))
         if not self._keys and self.empty_text:
-            lines = Content.styled(safe(self.empty_text), "$text-muted").wrap(max(1, width - 2))
+            lines = wrap_content(Content.styled(safe(self.empty_text), "$text-muted"), max(1, width - 2))
             return self._strip(Content("").join([" ", *lines[y - top : y - top + 1]]), self.visual_style, width)
         if index >= len(self._keys):
             return self._strip(Content(""), self.visual_style, width)

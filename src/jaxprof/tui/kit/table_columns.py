@@ -13,7 +13,7 @@ from textual.content import Content
 
 from jaxprof.base.text import columns, safe
 from jaxprof.base.values import frozen
-from jaxprof.tui.kit.drawing import Cut, cell, hang
+from jaxprof.tui.kit.drawing import Cut, cell, hang, wrap_content
 
 if TYPE_CHECKING:
     from jaxprof.report.renderers import Piece, Table
@@ -196,7 +196,7 @@ def report_contents(pieces: Iterable[Piece], width: int) -> Iterator[Content]:
             style = "bold" if isinstance(piece, Headline) else ""
             for line in report_lines([piece], width):
                 content = Content.styled(safe(line), style)
-                yield from [content] if content.cell_length <= width else content.wrap(width)
+                yield from [content] if content.cell_length <= width else wrap_content(content, width)
 
 
 def either(*forms: str, style: str = "", right: bool = False) -> Drawing:

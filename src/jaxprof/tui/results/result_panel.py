@@ -24,7 +24,7 @@ from jaxprof.findings.compare.session_difference import environment_facts
 from jaxprof.report.renderers import Table
 from jaxprof.report.runs import BREAK_EVEN, CHECK, MODES, RunGroup, one_time_text, sweep_table
 from jaxprof.session.run import IMPORTED
-from jaxprof.tui.kit.drawing import bar, cell, hang
+from jaxprof.tui.kit.drawing import bar, cell, hang, wrap_content
 from jaxprof.tui.kit.format import baseline_name, half_width, interval
 from jaxprof.tui.kit.picture import Lines, Picture, ScrollPane, show_titles
 from jaxprof.tui.kit.plots import (
@@ -213,7 +213,7 @@ FIGURES: Facts[RunRow] = (
 def fact(name: str, value: str, width: int, note: str = "") -> list[Content]:
     """Return a name, a value, and a dimmed note on what it means: one line, or more where they need them."""
     shown = Content.assemble(safe(value), ("  ", ""), (safe(note), "$quiet")).rstrip()
-    first, *others = shown.wrap(max(12, width - NAME)) or [Content("")]
+    first, *others = wrap_content(shown, max(12, width - NAME)) or [Content("")]
     indent = Content(" " * NAME)
     return [Content.styled(f"{name:<{NAME}}", "$text-muted") + first, *(indent + line for line in others)]
 
