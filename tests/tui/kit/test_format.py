@@ -69,4 +69,4 @@ def test_a_wrapped_number_stays_with_its_unit():
 
 def test_line_is_not_broken_inside_a_number():
     lines = [line.plain for line in wrap_content(Content("there are 1\u202f045 of them, 12\u202f345 in all"), 12)]
-    assert lines == ["there are", "1\u202f045 of", "them,", "12\u202f345 in", "all"]
+    assert lines == ["there are", "1\u202f045 of", "them, 12\u202f345", "in all"]

@@ -92,8 +92,8 @@ not."""
 
 def wrap_content(content: Content, width: int) -> list[Content]:
     """Break a text into lines of at most `width` columns. A number such as 1 045 stays whole."""
-    joined = Content(content.plain.replace(_NO_BREAK, _STAND_IN), content.spans)
-    return [Content(line.plain.replace(_STAND_IN, _NO_BREAK), line.spans) for line in joined.wrap(width)]
+    joined = Content(content.plain.replace(_NO_BREAK, _STAND_IN), list(content.spans))
+    return [Content(line.plain.replace(_STAND_IN, _NO_BREAK), list(line.spans)) for line in joined.wrap(width)]
 
 
 def hang(head: Content, text: str, width: int, style: str = "") -> list[Content]:
