@@ -183,7 +183,9 @@ async def test_the_line_of_keys_the_least_size_the_help_and_what_is_clicked():
         pilot = walk.pilot
         await walk.shows("needs a terminal of 80×24", gone="Examples")
         await pilot.resize_terminal(80, 20)
-        await walk.shows("80×20")
+        await walk.shows("80×20", gone="Start")
+        await walk.press("3 m")
+        assert (walk.app.current_mode, len(walk.app.screen_stack)) == ("home", 1), "no key acts on what nobody sees"
         await pilot.resize_terminal(80, 24)
         await walk.shows("Examples")
         line = str(walk.find(KeyBar).render()).rstrip()

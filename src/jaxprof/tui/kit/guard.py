@@ -21,6 +21,7 @@ import textual
 from textual.actions import SkipAction
 from textual.css.query import NoMatches
 from textual.message_pump import MessagePump
+from textual.screen import ModalScreen
 from textual.strip import Strip
 from textual.worker import get_current_worker
 
@@ -67,6 +68,9 @@ class Hidden(str):
 
 
 HIDDEN = Hidden()
+LEAST_COLUMNS, LEAST_ROWS = 80, 24
+"""Smallest terminal in which a screen is shown; a smaller one has a note, and no key acts on what is behind it."""
+_WORK_UNSEEN = frozenset({"quit", "interrupt", "suspend_process"})
 
 
 class Guarded(MessagePump):
@@ -101,6 +105,10 @@ class Guarded(MessagePump):
         return None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        columns, rows = self.app.size
+        small = columns < LEAST_COLUMNS or rows < LEAST_ROWS
+        if small and action not in _WORK_UNSEEN and not isinstance(self.app.screen, ModalScreen):
+            return False
         reason = self.why_not(action, parameters)
         if reason is None:
             return True

@@ -178,7 +178,7 @@ def _fitting(keys: Sequence[BarKey], room: int) -> Content:
 
 
 class TooSmall(Picture):
-    """A note in the middle; below 80×24 the stylesheet shows it and hides everything else."""
+    """A note in the middle; below 80×24 the stylesheet lays it over everything else."""
 
     def on_mount(self) -> None:
         def note(width: int, height: int) -> Content:
@@ -190,3 +190,9 @@ class TooSmall(Picture):
             )
 
         self.show(note)
+
+    def on_show(self) -> None:
+        self.screen.refresh_bindings()  # no key acts on what is below it
+
+    def on_hide(self) -> None:
+        self.screen.refresh_bindings()

@@ -21,7 +21,7 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from jaxprof.tui.keys import IN_MENU, shown
-from jaxprof.tui.kit.guard import Guarded
+from jaxprof.tui.kit.guard import LEAST_COLUMNS, LEAST_ROWS, Guarded
 from jaxprof.tui.kit.host import SECTION_OF, Destination
 from jaxprof.tui.shell.opened_session import OpenedSession
 
@@ -39,8 +39,8 @@ def create(module: str, name: str, *arguments: object) -> Any:
     return getattr(import_module(f"jaxprof.tui.{module}"), name)(*arguments)
 
 
-WIDTHS: list[tuple[int, str]] | None = [(0, "-tiny"), (80, "-narrow"), (110, "-wide"), (160, "-very-wide")]
-HEIGHTS: list[tuple[int, str]] | None = [(0, "-low"), (24, "-short"), (34, "-tall")]
+WIDTHS: list[tuple[int, str]] | None = [(0, "-tiny"), (LEAST_COLUMNS, "-narrow"), (110, "-wide"), (160, "-very-wide")]
+HEIGHTS: list[tuple[int, str]] | None = [(0, "-low"), (LEAST_ROWS, "-short"), (34, "-tall")]
 """Stylesheet classes of a screen by its least width or height; `-tiny` and `-low` show only a note."""
 
 
