@@ -61,9 +61,9 @@ def test_a_cgroup_with_less_memory_than_the_machine_is_the_limit(tmp_path):
     reading = sampler.read()
     assert (reading.memory_used_bytes, reading.memory_limit_bytes) == (2000, 4096)
     assert sampler.facts.memory_bytes == 4096
-    assert group.left_bytes() == 2096
+    assert group.free_bytes() == 2096
     (tmp_path / "used").write_text("9000")
-    assert group.left_bytes() == 0
+    assert group.free_bytes() == 0
 
 
 @pytest.mark.parametrize(("quota", "usable"), [(None, 2.0), (1.5, 1.5), (8.0, 2.0)])

@@ -167,7 +167,7 @@ class MemoryGroup:
         used = _integer(self.used)
         return None if used is None else max(0, used - numbers_at(self.statistics).get(self.inactive_key, 0))
 
-    def left_bytes(self) -> int | None:
+    def free_bytes(self) -> int | None:
         """Return the memory that the group may still take; None if its use cannot be read."""
         used = self.used_bytes()
         return None if used is None else max(0, self.limit_bytes - used)

@@ -141,9 +141,9 @@ class Engine:
                     self._pipe.answer(
                         EngineAnswer(error=str(request), hint="The client and the engine have different versions.")
                     )
-                else:
+                elif isinstance(request, DescribeRequest | InputsRequest | DevicesRequest | EmptyCallRequest):
                     try:
-                        answer = EngineAnswer(data=self.main_thread(partial(_ANSWERS[type(request)], request)))
+                        answer = EngineAnswer(data=self.main_thread(partial(answer_of, request)))
                     except BaseException as error:  # noqa: BLE001 - whatever the user's module raises is the answer
                         failure = failure_of(error)
                         answer = EngineAnswer(error=failure.error, hint=failure.advice)
@@ -221,41 +221,26 @@ def open_trace(request: OpenTraceRequest, emit: Callable[[Event], None], control
     conclude(Reporter(emit, control), work)
 
 
-def _describe(request: DescribeRequest) -> object:
-    from jaxprof.workloads.find import find_all
-    from jaxprof.workloads.model import workload_info
+def answer_of(request: DescribeRequest | InputsRequest | DevicesRequest | EmptyCallRequest) -> object:
+    """Return the data that a request is for. What it needs is imported first now."""
+    if isinstance(request, DescribeRequest):
+        from jaxprof.workloads.find import find_all
+        from jaxprof.workloads.model import workload_info
 
-    workloads = [
-        workload for target in request.targets for workload in find_all(target, request.arguments, request.inputs_from)
-    ]
-    return [asdict(workload_info(workload)) for workload in workloads]
+        found = (find_all(target, request.arguments, request.inputs_from) for target in request.targets)
+        return [asdict(workload_info(workload)) for workloads in found for workload in workloads]
+    if isinstance(request, InputsRequest):
+        from jaxprof.engine.measure.kept_arrays import describe
+        from jaxprof.engine.measure.run import inputs_of
 
+        return describe(inputs_of(request.spec))
+    if isinstance(request, DevicesRequest):
+        from jaxprof.engine.measure.jax_devices import list_devices
 
-def _inputs(request: InputsRequest) -> object:
-    from jaxprof.engine.measure.kept_arrays import describe
-    from jaxprof.engine.measure.run import inputs_of
-
-    return describe(inputs_of(request.spec))
-
-
-def _devices(_: DevicesRequest) -> object:
-    from jaxprof.engine.measure.jax_devices import list_devices
-
-    return list_devices()
-
-
-def _empty_call(request: EmptyCallRequest) -> object:
+        return list_devices()
     from jaxprof.engine.measure.startup import empty_call_seconds
 
     return empty_call_seconds(request.arrays, request.numbers)
-
-
-_ANSWERS: dict[type[Any], Callable[[Any], object]] = {
-    DescribeRequest: _describe,
-    InputsRequest: _inputs,
-    DevicesRequest: _devices,
-    EmptyCallRequest: _empty_call,
-}
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -22,7 +22,7 @@ from jaxprof.engine.measure.check import (
     map_arrays,
     precision_of_products,
 )
-from jaxprof.engine.measure.stages import updated
+from jaxprof.engine.measure.stages import override
 from jaxprof.events import CheckReported
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import Variant
@@ -123,7 +123,7 @@ def test_the_precision_of_products_is_asked_of_workloads_that_have_some():
 def test_a_variants_precision_counts_and_without_one_that_of_jaxs_configuration(configured, variant, precision):
     gpu = SimpleNamespace(platform="gpu", compute_capability="9.0")
     arguments = (np.ones(2, np.float32),)
-    with updated("jax_default_matmul_precision", configured):
+    with override("jax_default_matmul_precision", configured):
         found = precision_of_products(
             replace(WORKLOAD, has_dots=True), replace(COMPILED, precision=variant), arguments, gpu, elementwise=False
         )

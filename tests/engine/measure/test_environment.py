@@ -13,7 +13,7 @@ from jaxprof.base.operating_system import Limits
 from jaxprof.engine.measure import environment, jax_devices
 from jaxprof.engine.measure.environment import HostLoadMeter
 from jaxprof.engine.measure.jax_devices import describe, find_device, list_devices, platform_of
-from jaxprof.engine.measure.stages import updated
+from jaxprof.engine.measure.stages import override
 from tables import rows
 
 
@@ -133,7 +133,7 @@ def test_a_device_is_described_and_unknowns_are_none():
 
 @pytest.mark.parametrize(("setting", "found"), [(None, "cuda:0"), ("cpu", "cpu:0"), (jax.devices("cpu")[0], "cpu:0")])
 def test_the_default_device_is_first_unless_set(several, setting, found):
-    with updated("jax_default_device", setting):
+    with override("jax_default_device", setting):
         assert jax_devices.device_name(jax_devices.default_device()) == found
 
 
@@ -148,7 +148,7 @@ def test_every_backend_that_starts_is_listed(monkeypatch):
         )
 
     monkeypatch.setattr(jax, "devices", devices)
-    monkeypatch.setattr(jax_devices, "_plugins", lambda: {"neuron"})
+    monkeypatch.setattr(jax_devices, "entry_points", lambda group: [SimpleNamespace(name="neuron")])
     found = list_devices()
     assert [one["id"] for one in found["devices"]] == [jax_devices.device_name(one) for one in cpu], "each once"
     assert found["errors"] == {"cuda": "no driver", "neuron": "Unknown backend neuron"}

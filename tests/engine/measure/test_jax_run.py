@@ -23,7 +23,7 @@ from jaxprof import events as e
 from jaxprof.base.errors import DoesNotFitError
 from jaxprof.engine.measure import capture, jax_run, transfer
 from jaxprof.engine.measure.control import PhaseReport
-from jaxprof.engine.measure.jax_run import PIPELINE_DEPTH, Calls, _way_to_one, blocked_loop
+from jaxprof.engine.measure.jax_run import PIPELINE_DEPTH, Calls, _way_to_one, waiting_loop
 from jaxprof.engine.measure.run import measure_workload
 from jaxprof.engine.measure.sampling import MOST_SAMPLES, CallSampler, Plan
 from jaxprof.engine.measure.transfer import Arguments, address, transfer_in, transfer_out
@@ -246,7 +246,7 @@ def test_arrays_of_jax_are_committed_beside_arrays_that_were_placed(batch):
 
 def test_only_numpy_arrays_go_to_the_device_and_scalars_stay_python():
     arguments = transfer.Arguments.of((np.ones(4, np.float32), 3.0, [np.zeros(2, np.float32)]))
-    placed = arguments.placed(jax.device_put(arguments.host_arrays()))
+    placed = arguments.with_device_arrays(jax.device_put(arguments.host_arrays()))
     assert isinstance(placed[0], jax.Array)
     assert placed[1] == 3.0
     assert type(placed[1]) is float
@@ -285,7 +285,7 @@ def test_a_timed_call_ends_when_its_last_result_is_there(device, shape, one_prog
         "nested": lambda *arguments: {"a": [device.call(*arguments)]},
     }[shape]
     form = jax.block_until_ready(function(REAL))
-    loop = blocked_loop(function, form, (REAL,), one_program=one_program, may_call=True)
+    loop = waiting_loop(function, form, (REAL,), one_program=one_program, may_call=True)
     assert device.under_way() == 0, "what was called for a check is over"
     began = device.now
     loop([(REAL,)])
@@ -343,9 +343,9 @@ def test_the_cheapest_way_to_wait_is_looked_for_where_a_call_costs_little(
 
     def loop(*given, may_call, **options):
         asked.append(may_call)
-        return blocked_loop(*given, may_call=may_call, **options)
+        return waiting_loop(*given, may_call=may_call, **options)
 
-    monkeypatch.setattr(jax_run, "blocked_loop", loop)
+    monkeypatch.setattr(jax_run, "waiting_loop", loop)
     steady(device, fresh=fresh, first_seconds=first_seconds)
     assert asked == [may]
 
@@ -528,8 +528,8 @@ def test_a_real_computation_is_timed_to_its_end():
         return made[-1]
 
     calls = Calls(keeping, (x,))
-    blocked = blocked_loop(keeping, output, (x,), one_program=True, may_call=False)
-    pipelined, dispatch = jax_run._pipelined_trial(calls), jax_run._dispatch_trial(calls)
+    blocked = waiting_loop(keeping, output, (x,), one_program=True, may_call=False)
+    pipelined, dispatch = jax_run._pipeline_trial(calls), jax_run._dispatch_trial(calls)
     reporter, *_ = listening(SimulatedDevice())
     for ended_with in (
         lambda: blocked(calls.sets(1)),
@@ -545,11 +545,11 @@ def test_a_real_computation_is_timed_to_its_end():
 def walks(monkeypatch, function, *, one_program):
     """How often the loop over ten calls walks over a tree of results."""
     output = jax.block_until_ready(function(REAL))
-    loop_for = blocked_loop(function, output, (REAL,), one_program=one_program, may_call=True)
+    loop_for = waiting_loop(function, output, (REAL,), one_program=one_program, may_call=True)
     walked = []
     whole = jax.block_until_ready
     monkeypatch.setattr(jax, "block_until_ready", lambda tree: walked.append(1) or whole(tree))
-    again = blocked_loop(function, output, (REAL,), one_program=one_program, may_call=True)
+    again = waiting_loop(function, output, (REAL,), one_program=one_program, may_call=True)
     walked.clear()
     again([(REAL,)] * 10)
     loop_for([(REAL,)] * 10)
@@ -589,13 +589,13 @@ def test_three_calls_are_made_to_find_out_what_becomes_ready_together(one_progra
         calls.append(1)
         return program(x)
 
-    blocked_loop(function, program(REAL), (REAL,), one_program=one_program, may_call=may_call)
+    waiting_loop(function, program(REAL), (REAL,), one_program=one_program, may_call=may_call)
     assert len(calls) == made
 
 
 def test_a_result_with_a_random_key_is_awaited():
     function = jax.jit(lambda x: (jax.random.key(0), x + 1))
-    blocked_loop(function, function(REAL), (REAL,), one_program=True, may_call=True)([(REAL,)] * 2)
+    waiting_loop(function, function(REAL), (REAL,), one_program=True, may_call=True)([(REAL,)] * 2)
 
 
 def test_the_array_that_is_awaited_has_an_address_which_no_argument_has():

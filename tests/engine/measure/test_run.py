@@ -278,7 +278,7 @@ def test_a_call_longer_than_the_budget_is_told():
 def test_the_smaller_of_machine_and_control_group_counts(monkeypatch):
     for machine, group, free in ((5, 3, 3), (3, 5, 3), (None, 7, 7), (7, None, 7), (None, None, None), (0, 4, 0)):
         monkeypatch.setattr(preflight, "_machine_bytes", lambda found=machine: found)
-        left = SimpleNamespace(left_bytes=lambda found=group: found) if group is not None else None
+        left = SimpleNamespace(free_bytes=lambda found=group: found) if group is not None else None
         monkeypatch.setattr(preflight, "read_limits", lambda found=left: SimpleNamespace(memory=found))
         assert preflight.available_host_bytes() == free
 

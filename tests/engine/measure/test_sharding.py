@@ -21,7 +21,7 @@ from jaxprof.engine.measure.sharding import (
     make_mesh,
     own_sharding,
     read_spec,
-    requested_specs,
+    specs_of_options,
     split_text,
     with_specs,
 )
@@ -70,7 +70,7 @@ def test_a_spec_is_read(text, spec):
     ],
 )
 def test_what_the_command_line_says(shard, found):
-    assert names(requested_specs(LEAVES, shard, MESH)) == found
+    assert names(specs_of_options(LEAVES, shard, MESH)) == found
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_what_the_command_line_says(shard, found):
 )
 def test_what_is_refused(shard, said):
     with pytest.raises(UsageError) as caught:
-        requested_specs(LEAVES, [shard], MESH)
+        specs_of_options(LEAVES, [shard], MESH)
     assert said in caught.value.what
     assert caught.value.hint
 

@@ -92,9 +92,9 @@ def test_products_that_xla_cannot_emit_without_the_device_are_library_calls(erro
     recorder, events = reporter()
     if raised:
         with pytest.raises(RuntimeError, match="sort"):
-            stages._compiled(recorder, Lowered(), {"xla_dump_to": "x"})
+            stages._compile(recorder, Lowered(), {"xla_dump_to": "x"})
         return
-    assert stages._compiled(recorder, Lowered(), {"xla_dump_to": "x"}) == "compiled"
+    assert stages._compile(recorder, Lowered(), {"xla_dump_to": "x"}) == "compiled"
     warning = with_text(only(events, WarningRaised))
     assert warning.code == "library_gemms"
     assert "gemm_fusion_dot.3" in warning.message
@@ -237,9 +237,9 @@ def test_a_compile_of_a_run_neither_reads_nor_writes_the_persistent_cache(tmp_pa
         jax.jit(lambda x: jnp.tanh(x) * number).lower(X).compile()
 
     with (
-        stages.updated("jax_compilation_cache_dir", str(tmp_path)),
-        stages.updated("jax_persistent_cache_min_compile_time_secs", 0.0),
-        stages.updated("jax_persistent_cache_min_entry_size_bytes", -1),
+        stages.override("jax_compilation_cache_dir", str(tmp_path)),
+        stages.override("jax_persistent_cache_min_compile_time_secs", 0.0),
+        stages.override("jax_persistent_cache_min_entry_size_bytes", -1),
     ):
         compilation_cache.reset_cache()
         compile_one(5.5)

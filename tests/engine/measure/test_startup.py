@@ -28,7 +28,7 @@ def test_another_allocator_than_that_of_glibc_is_left_alone(monkeypatch, library
 
 def imported(module):
     recorder, events = reporter()
-    startup._timed_import(recorder, module)
+    startup._time_import(recorder, module)
     return only(events, PhaseEnded)
 
 
@@ -84,7 +84,7 @@ def test_the_warm_up_waits_for_its_result(monkeypatch):
             return Result()
 
     monkeypatch.setattr(jax, "jit", lambda _: Warm())
-    startup._first_compile_and_transfer(jax.devices("cpu")[0])
+    startup.start_jax(reporter()[0], "cpu:0")
     assert steps == ["trace", "lower", "compile", "called", "fetched"]
 
 

@@ -38,7 +38,7 @@ def line_of(function, words):
 
 
 def lines_of(trial):
-    return [line.line for line in trial.reached().lines]
+    return [line.line for line in trial.report_reach().lines]
 
 
 def primitives(function, *args):
@@ -124,7 +124,7 @@ def test_a_map_with_a_named_axis_stays_because_collectives_may_use_it(tried):
     trial = tried("map")
     assert "scan" not in primitives(jax.vmap(lambda x: x - jax.lax.pmean(x, "batch"), axis_name="batch"), X)
     with pytest.raises(JaxprofError, match=r"no call of jax\.vmap can be changed"):
-        trial.reached()
+        trial.report_reach()
 
 
 def two_loops(x):
@@ -154,7 +154,7 @@ def test_a_line_that_calls_no_loop_is_refused(tried):
     trial = tried("unroll", line_of(inner, "jnp.exp"))
     primitives(two_loops, 1.0)
     with pytest.raises(JaxprofError, match=r"that leads to .*test_trials\.py:\d+ can be changed"):
-        trial.reached()
+        trial.report_reach()
 
 
 def products(a):

@@ -188,7 +188,7 @@ class _TargetCompile:
 
     def _specs(self, leaves: Sequence[ShardedLeaf], mesh: Mesh) -> dict[int, PartitionSpec]:
         """Return the specs by the leaf's number: from the command line, else the companion or a built-in workload."""
-        from jaxprof.engine.measure.sharding import call_companion, companion_specs, requested_specs
+        from jaxprof.engine.measure.sharding import call_companion, companion_specs, specs_of_options
 
         declared = self.workload.shardings
         shardings = call_companion(declared, mesh) if callable(declared) else declared
@@ -196,7 +196,7 @@ class _TargetCompile:
         if shardings:
             own = self.workload.origin != "built in"  # a built-in workload's sizes are chosen for one device
             specs = companion_specs(leaves, shardings, mesh, f"the shardings of {self.workload.name}", strict=own)
-        return {**specs, **requested_specs(leaves, self.request.shard, mesh)}
+        return {**specs, **specs_of_options(leaves, self.request.shard, mesh)}
 
     def _compile_with_its_mesh(
         self,
@@ -206,7 +206,7 @@ class _TargetCompile:
         mesh: Mesh,
         topology: Any,
     ) -> StagedProgram:
-        """Export the program from this host's devices, and compile it for the same places of the target's mesh."""
+        """Export the program from this host's devices, and compile it for the same positions of the target's mesh."""
         from jax.sharding import NamedSharding
 
         from jaxprof.engine.measure.portable import Devices, lower_for_target, program_of

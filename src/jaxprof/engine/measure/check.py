@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -161,14 +162,16 @@ def _expect_of_rounded(expect: Callable[..., Any], given: Any, attempt: int) -> 
     if jax is not None and any(isinstance(leaf, jax.Array) and leaf.is_deleted() for leaf in jax.tree.leaves(given)):
         return None
 
-    def moved(leaf: Any) -> Any:
+    def one_rounding_away(leaf: Any) -> Any:
         if not isinstance(getattr(leaf, "dtype", None), np.dtype) or leaf.dtype.kind not in "fc":
             return leaf
         # In the array's own dtype 1 + eps is the next number after 1, so the product is 1 or 2 roundings away.
         signs = random.choice(np.array([-1, 1], dtype=leaf.real.dtype), size=leaf.shape)
         return leaf * (1 + signs * np.finfo(leaf.dtype).eps)
 
-    return expect(*(jax.tree.map(moved, given) if jax is not None else map_arrays(moved, given)))
+    return expect(
+        *(jax.tree.map(one_rounding_away, given) if jax is not None else map_arrays(one_rounding_away, given))
+    )
 
 
 def precision_of_products(
@@ -177,7 +180,7 @@ def precision_of_products(
     """Return the effective precision of the products, as a tolerance's name and as text; empty if there are none."""
     import jax
 
-    from jaxprof.engine.measure.stages import configured
+    from jaxprof.engine.measure.stages import config_value
     from jaxprof.workloads.callables import is_key
 
     dtypes = {
@@ -187,7 +190,7 @@ def precision_of_products(
     }
     if elementwise or not workload.has_dots:
         return ("float64" if dtypes and dtypes <= {"float64", "complex128"} else ""), ""
-    requested = variant.precision or str(configured("jax_default_matmul_precision") or "")
+    requested = variant.precision or str(config_value("jax_default_matmul_precision") or "")
     precision = effective_precision(device, requested, dtypes)
     key = {"bfloat16_3x": "tf32", "float16": "bfloat16"}.get(precision, precision)
     # On a TPU, float32 products consist of bfloat16 passes.
@@ -198,7 +201,7 @@ def effective_precision(device: Any, requested: str, input_dtypes: set[str]) -> 
     """Return the precision of a program's products, with these inputs on `device`: `float32`, `tf32`, `bfloat16`,
     `float64`...
 
-    `requested`: the variant's precision, otherwise JAX's configured one; empty for the default.
+    `requested`: the variant's precision, otherwise JAX's config_value one; empty for the default.
     """
     narrow = input_dtypes & {"bfloat16", "float16"}
     if narrow:
@@ -210,17 +213,12 @@ def effective_precision(device: Any, requested: str, input_dtypes: set[str]) -> 
         return "float32"
     wanted = _REQUESTED_PRECISIONS.get(requested)
     if platform == "gpu":
-        tensor_cores = _capability(device) >= _FIRST_TF32_CAPABILITY
+        tensor_cores = False
+        with suppress(ValueError):  # AMD writes `gfx90a`, and has no such cores
+            tensor_cores = float(getattr(device, "compute_capability", 0) or 0) >= _FIRST_TF32_CAPABILITY
         if wanted in ("float32", "bfloat16") or not tensor_cores:
             return "float32" if wanted != "bfloat16" or not tensor_cores else "bfloat16"
         return "tf32"
     if platform == "tpu":
         return wanted if wanted not in (None, "tf32") else "bfloat16"
     return wanted or "float32"
-
-
-def _capability(device: Any) -> float:
-    try:
-        return float(getattr(device, "compute_capability", 0) or 0)
-    except ValueError:  # AMD writes `gfx90a`
-        return 0.0

@@ -129,10 +129,10 @@ class Reporter:
         yield phase
         took = time.perf_counter() - began
         seconds = phase.seconds if phase.seconds is not None else took
-        self.ended(name, seconds if phase.measured else None, phase)
+        self.end_phase(name, seconds if phase.measured else None, phase)
         self.current_phase = ""
 
-    def ended(self, name: str, seconds: float | None, phase: PhaseReport | None = None) -> None:
+    def end_phase(self, name: str, seconds: float | None, phase: PhaseReport | None = None) -> None:
         """Report the end of a phase whose time was measured elsewhere."""
         report = phase or PhaseReport()
         self.emit(

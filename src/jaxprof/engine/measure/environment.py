@@ -108,7 +108,9 @@ def read_environment(devices: Iterable[Any] = ()) -> EnvironmentRead:
     }
     settings |= safe_variables(os.environ)
     if jax is not None:
-        settings |= {name: _scalar(getattr(jax.config, name, None)) for name in _JAX_SETTINGS}
+        values = {name: getattr(jax.config, name, None) for name in _JAX_SETTINGS}
+        plain = (bool, int, float, str, type(None))
+        settings |= {name: value if isinstance(value, plain) else str(value) for name, value in values.items()}
     described: list[dict[str, Any]] = []
     for device in devices:
         from jaxprof.engine.measure.jax_devices import describe
@@ -164,7 +166,3 @@ def _busy_seconds() -> float | None:
         user, nice, system, _idle, _wait, interrupt, soft, steal = map(int, row[:8])
         ticks += user + nice + system + interrupt + soft + steal
     return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def _scalar(value: Any) -> Scalar | None:
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -94,7 +94,7 @@ def measure_call(
     its compile is cold."""
     workload = _workload(function, arguments, spec.workload, static)
     request = RunRequest(run=run, spec=spec)
-    _one_run(run, spec, lambda stamped: measure_workload(workload, workload.variant("jit"), request, stamped), emit)
+    _one_run(run, spec, lambda send: measure_workload(workload, workload.variant("jit"), request, send), emit)
 
 
 def compile_call(
@@ -148,7 +148,7 @@ def _one_run(run: str, spec: RunSpec, work: Callable[[Emit], None], emit: Emit) 
     calls = 1
     finished = RunFinished(status="failed")
 
-    def stamped(event: Event) -> None:
+    def send(event: Event) -> None:
         nonlocal finished, calls
         event = replace(event, run=run, monotonic_seconds=time.monotonic())
         if isinstance(event, SamplesTaken) and event.series == "run":
@@ -159,10 +159,10 @@ def _one_run(run: str, spec: RunSpec, work: Callable[[Emit], None], emit: Emit) 
         for part in in_pieces(event):
             emit(part)
 
-    stamped(RunPlanned(spec=spec))
-    work(stamped)
+    send(RunPlanned(spec=spec))
+    work(send)
     summary = summarise_run(samples, calls_per_sample=calls)
-    stamped(
+    send(
         RunClosed.of(
             run,
             spec,

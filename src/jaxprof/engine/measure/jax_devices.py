@@ -92,7 +92,9 @@ def list_devices() -> dict[str, Any]:
     default = default_device()
     devices = list(jax.devices())
     errors = {}
-    plugins = _plugins()
+    # A plugin's name holds that of its platform: `xla_cuda12` provides `cuda`.
+    names = {point.name for point in entry_points(group="jax_plugins")}
+    plugins = {next((platform for platform in _ACCELERATORS if platform in name), name) for name in names}
     for platform in dict.fromkeys(["cpu", *_ACCELERATORS, *plugins]):
         try:
             devices += [device for device in jax.devices(platform) if device not in devices]
@@ -105,12 +107,6 @@ def list_devices() -> dict[str, Any]:
         "process_index": jax.process_index(),
         "errors": errors,
     }
-
-
-def _plugins() -> set[str]:
-    """Return the platforms of the installed plugins: `xla_cuda12` provides `cuda`."""
-    names = {point.name for point in entry_points(group="jax_plugins")}
-    return {next((platform for platform in _ACCELERATORS if platform in name), name) for name in names}
 
 
 def _attribute(device: Any, name: str) -> Any:

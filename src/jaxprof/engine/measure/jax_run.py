@@ -31,7 +31,7 @@ from jaxprof.engine.measure.jax_devices import describe
 from jaxprof.engine.measure.preflight import available_host_bytes, warn_of_few_samples
 from jaxprof.engine.measure.sampling import MOST_SAMPLES, CallSampler, Plan, Trial
 from jaxprof.engine.measure.stages import StagedProgram, as_jitted, compile_ledger, compile_stages, settings
-from jaxprof.engine.measure.transfer import Arguments, address, moved_nothing, output_bytes, transfer_in, transfer_out
+from jaxprof.engine.measure.transfer import Arguments, address, output_bytes, passes_through, transfer_in, transfer_out
 from jaxprof.engine.measure.trials import active as active_trial
 from jaxprof.events import BuffersReported, CompileObserved, MemoryReported
 from jaxprof.workloads.model import Variant
@@ -46,7 +46,7 @@ _FEW = 4
 """Up to this number of arrays, calling the method of each costs less than walking a tree."""
 
 
-def blocked_loop(
+def waiting_loop(
     function: Callable[..., Any], output: Any, arguments: tuple[Any, ...], *, one_program: bool, may_call: bool
 ) -> Loop:
     """Return the loop for `function`, whose result has the form of `output`.
@@ -176,13 +176,13 @@ class RunOutput:
     """Returns whether no number of the result depends on a sum over others; called once the timing is over."""
 
 
-def run_jax(
+def measure_jax(
     reporter: Reporter, sampler: CallSampler, variant: Variant, request: RunRequest, host: tuple[Any, ...], device: Any
 ) -> RunOutput:
     """Measure `variant` with the host inputs `host` on `device`."""
     trial = active_trial()
     function = variant.build(request.spec.parameters)
-    for warning in pitfalls.narrowed_inputs(host):
+    for warning in pitfalls.dtype_warnings(host):
         reporter.emit(warning)
     with settings(device, variant.precision, compilation_cache_on=request.spec.compilation_cache):
         arguments = Arguments.of(host)
@@ -204,8 +204,8 @@ def run_jax(
             calls = Calls(function, placed)
         output, first_seconds = _first_run(reporter, calls, compiled=program is not None)
         if trial is not None:
-            reporter.emit(trial.reached())
-        shared = calls.fresh is None and moved_nothing(calls.arguments, output)
+            reporter.emit(trial.report_reach())
+        shared = calls.fresh is None and passes_through(calls.arguments, output)
         call_seconds = _steady(
             reporter,
             sampler,
@@ -274,7 +274,7 @@ def _first_run(reporter: Reporter, calls: Calls, *, compiled: bool) -> tuple[Any
             seconds = phase.seconds = max(0.0, seconds - sum(stages.values()))
             for stage in ("trace", "lower", "compile"):
                 if stage in stages:
-                    reporter.ended(stage, stages[stage])
+                    reporter.end_phase(stage, stages[stage])
             phase.note = "first call, compilations excluded"
     if compiled:
         for warning in pitfalls.recompile_warnings(ledger, "first_call"):
@@ -299,7 +299,7 @@ def _steady(
     """Sample the steady run, and in the first launch the two side series; return the seconds of a call."""
     warn_of_few_samples(reporter, request, first_seconds)
     short = first_seconds < SHORT_SECONDS
-    loop = blocked_loop(
+    loop = waiting_loop(
         calls.function, output, calls.arguments, one_program=compiled, may_call=short and calls.fresh is None
     )
     blocked = Trial(prepare=calls.sets, make=loop)
@@ -324,7 +324,7 @@ def _steady(
         if PIPELINE_DEPTH * call_seconds < side and calls.fresh is None and _pipeline_fits(output):
             with reporter.phase("pipelined"):
                 plan = Plan(series="pipelined", budget_seconds=side, calls_per_sample=PIPELINE_DEPTH)
-                sampler.sample(_pipelined_trial(calls), plan, call_seconds)
+                sampler.sample(_pipeline_trial(calls), plan, call_seconds)
         if call_seconds < side:
             with reporter.phase("dispatch"):
                 plan = Plan(series="dispatch", budget_seconds=side, calls_per_sample=1)
@@ -362,18 +362,18 @@ def _dispatch_trial(calls: Calls) -> Trial:
     return Trial(prepare=prepare, make=dispatch)
 
 
-def _pipelined_trial(calls: Calls) -> Trial:
+def _pipeline_trial(calls: Calls) -> Trial:
     """Return the trial for calls in a row of which only the last is awaited. Later results replace earlier ones."""
     function = calls.function
     wait: Callable[[Any], Any] = jax.block_until_ready
 
-    def pipelined(sets: Iterable[tuple[Any, ...]]) -> None:
+    def await_last(sets: Iterable[tuple[Any, ...]]) -> None:
         result = None
         for arguments in sets:
             result = function(*arguments)
         wait(result)
 
-    return Trial(prepare=calls.sets, make=pipelined)
+    return Trial(prepare=calls.sets, make=await_last)
 
 
 def _pipeline_fits(output: Any) -> bool:

@@ -140,7 +140,7 @@ def _costly(equation: Any) -> list[str]:
     return [name for jaxpr in inside(equation) for nested in jaxpr.eqns for name in _costly(nested)]
 
 
-def narrowed_inputs(arguments: tuple[Any, ...]) -> Iterator[WarningRaised]:
+def dtype_warnings(arguments: tuple[Any, ...]) -> Iterator[WarningRaised]:
     """Yield a warning for NumPy inputs that JAX narrows (float64 to float32, unless x64 is on)."""
     changes = {}
     for array in filter(lambda leaf: isinstance(leaf, np.ndarray), jax.tree.leaves(arguments)):

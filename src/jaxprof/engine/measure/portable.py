@@ -22,7 +22,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, Sharding
 
 from jaxprof.base.values import frozen
-from jaxprof.engine.measure.stages import as_jitted, updated
+from jaxprof.engine.measure.stages import as_jitted, override
 
 _JITS = ("jit", "pjit")
 """Primitive of a nested `jit`: its current name, and its name up to jax 0.7."""
@@ -92,11 +92,11 @@ def _trace(function: Callable[..., Any], leaves: list[Any], tree: Any, dynamic: 
 
     closed = jax.jit(call).trace(*(leaves[number] for number in dynamic)).jaxpr
     name = getattr(function, "__name__", "") or type(function).__name__
-    places = {id(variable): number for variable, number in zip(closed.jaxpr.invars, dynamic, strict=True)}
+    leaf_numbers = {id(variable): number for variable, number in zip(closed.jaxpr.invars, dynamic, strict=True)}
     constants = {id(variable): value for variable, value in zip(closed.jaxpr.constvars, closed.consts, strict=True)}
     jits = [equation for equation in closed.jaxpr.eqns if equation.primitive.name in _JITS]
     if len(jits) != 1 or not all(
-        id(operand) in places or id(operand) in constants or _is_literal(operand) for operand in jits[0].invars
+        id(operand) in leaf_numbers or id(operand) in constants or _is_literal(operand) for operand in jits[0].invars
     ):
         return Traced(
             name=name,
@@ -115,7 +115,7 @@ def _trace(function: Callable[..., Any], leaves: list[Any], tree: Any, dynamic: 
     return Traced(
         name=str(params.get("name") or name),
         jaxpr=params["jaxpr"],
-        slots=tuple(places.get(id(variable)) for variable in jitted.invars),
+        slots=tuple(leaf_numbers.get(id(variable)) for variable in jitted.invars),
         constants=tuple(_constant(variable, constants) for variable in jitted.invars),
         in_shardings=tuple(map(_set_sharding, params["in_shardings"])),
         out_shardings=tuple(map(_set_sharding, params["out_shardings"])),
@@ -208,7 +208,7 @@ def program_of(traced: Traced, shardings: Sequence[Sharding | None], *, annotate
     if annotated:
         options["out_shardings"] = list(traced.out_shardings)
     return Program(
-        function=_named(program, traced.name),
+        function=_with_name(program, traced.name),
         shapes=tuple(_shape(traced.jaxpr.in_avals[number], shardings[number]) for number in taken),
         donated=tuple(at for at, number in enumerate(taken) if traced.donated[number]),
         options=options,
@@ -220,7 +220,7 @@ def _shape(like: Any, sharding: Sharding | None) -> Any:
     return jax.ShapeDtypeStruct(like.shape, like.dtype, sharding=sharding, **weak)
 
 
-def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+def _with_name(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Return the function under the user's name, which also names the module."""
     function.__name__ = function.__qualname__ = re.sub(r"\W+", "_", name, flags=re.ASCII) or "program"
     return function
@@ -270,8 +270,8 @@ def lower_for_target(program: Program, mesh: Mesh, devices: Devices, platform: s
     shapes = [_shape(shape, devices.sharding(shape.sharding)) for shape in program.shapes]
     options = {name: value for name, value in program.options.items() if name != "out_shardings"}
     # The code around the call is not part of the program, so it gets no location in the user's code.
-    with jax.set_mesh(devices.mesh(mesh)), updated("jax_traceback_in_locations_limit", 0):
-        jitted = jax.jit(_named(call, program.function.__name__), donate_argnums=program.donated, **options)
+    with jax.set_mesh(devices.mesh(mesh)), override("jax_traceback_in_locations_limit", 0):
+        jitted = jax.jit(_with_name(call, program.function.__name__), donate_argnums=program.donated, **options)
         return jitted.lower(*shapes)
 
 
@@ -281,7 +281,7 @@ def with_own_names(text: str, program: Program, names: Sequence[str]) -> str:
     An exported program is called by another one, whose name precedes the names of all its operations.
     """
 
-    def named(match: re.Match[str]) -> str:
+    def own_name(match: re.Match[str]) -> str:
         number = int(match["number"])
         name = names[number] if number < len(names) else f"args[{number}]"
         if match["before"].startswith("op_name"):
@@ -290,4 +290,4 @@ def with_own_names(text: str, program: Program, names: Sequence[str]) -> str:
 
     outer = f"jit({program.function.__name__})"
     plain = text.replace(f"{outer}/call_exported/", "").replace(f"{outer}/call_exported", outer)
-    return _INPUT.sub(named, plain)
+    return _INPUT.sub(own_name, plain)

@@ -46,7 +46,7 @@ def warn_of_few_samples(reporter: Reporter, request: RunRequest, first_seconds: 
 def available_host_bytes() -> int | None:
     """Return the memory that this process may still take from the machine and its control groups; None if unknown."""
     group = read_limits().memory
-    left = (_machine_bytes(), group.left_bytes() if group is not None else None)
+    left = (_machine_bytes(), group.free_bytes() if group is not None else None)
     return min((value for value in left if value is not None), default=None)
 
 

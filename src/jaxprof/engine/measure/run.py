@@ -47,7 +47,7 @@ def measure_request(request: RunRequest, emit: Emit, control: RunControl, execut
         workload = execute(partial(find, spec.target, spec.arguments, spec.argv, spec.inputs_from))
         variant = workload.variant(request.spec.variant)
         complete = replace(request, spec=replace(request.spec, parameters=_complete(workload, request.spec.parameters)))
-        _run(reporter, workload, variant, complete, execute)
+        _start_and_measure(reporter, workload, variant, complete, execute)
 
     conclude(reporter, work, BaseException, request.spec.max_seconds)
 
@@ -58,7 +58,11 @@ def measure_workload(
     """Measure a workload that the caller has, with the events of `measure_request`. The process may be the user's, so
     an interrupt is raised."""
     reporter = Reporter(emit, control or RunControl())
-    conclude(reporter, lambda: _run(reporter, workload, variant, request, here), max_seconds=request.spec.max_seconds)
+    conclude(
+        reporter,
+        lambda: _start_and_measure(reporter, workload, variant, request, here),
+        max_seconds=request.spec.max_seconds,
+    )
 
 
 def _complete(workload: Workload, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
@@ -71,7 +75,9 @@ def _complete(workload: Workload, given: Mapping[str, Scalar]) -> dict[str, Scal
     return {**first, **given}
 
 
-def _run(reporter: Reporter, workload: Workload, variant: Variant, request: RunRequest, execute: Execute) -> None:
+def _start_and_measure(
+    reporter: Reporter, workload: Workload, variant: Variant, request: RunRequest, execute: Execute
+) -> None:
     """Start JAX (or NumPy alone), measure, and report the load of the machine before and after."""
     device: Any = None
     beside: list[Any] = []
@@ -90,13 +96,13 @@ def _run(reporter: Reporter, workload: Workload, variant: Variant, request: RunR
     reporter.control.on_wait = load.wait
     reporter.emit(environment)
     try:
-        _measured(reporter, CallSampler(reporter, execute=execute), workload, variant, request, device)
+        _measure(reporter, CallSampler(reporter, execute=execute), workload, variant, request, device)
     finally:
         after = {"load_average_after": load_average(), "other_busy_cores": load.other_busy_cores()}
         reporter.emit(replace(environment, settings={**environment.settings, **after}))
 
 
-def _measured(
+def _measure(
     reporter: Reporter, sampler: CallSampler, workload: Workload, variant: Variant, request: RunRequest, device: Any
 ) -> None:
     """Report what is known without a call, make the inputs, time the variant, and check its result."""
@@ -125,11 +131,11 @@ def _measured(
     precision = words = ""
     elementwise = False
     if variant.how == "numpy":
-        output = run_numpy(reporter, sampler, variant, request, arguments)
+        output = measure_numpy(reporter, sampler, variant, request, arguments)
     else:
-        from jaxprof.engine.measure.jax_run import run_jax
+        from jaxprof.engine.measure.jax_run import measure_jax
 
-        outcome = run_jax(reporter, sampler, variant, request, arguments, device)
+        outcome = measure_jax(reporter, sampler, variant, request, arguments, device)
         output = outcome.output
         if request.spec.check and request.launch == 1:
             from jaxprof.engine.measure.check import precision_of_products
@@ -172,7 +178,7 @@ def inputs_of(spec: RunSpec) -> tuple[Any, ...]:
     return arguments
 
 
-def run_numpy(
+def measure_numpy(
     reporter: Reporter, sampler: CallSampler, variant: Variant, request: RunRequest, inputs: tuple[Any, ...]
 ) -> Any:
     """Measure `variant` on `inputs`; return the result of the warm-up call."""

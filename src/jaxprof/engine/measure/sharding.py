@@ -114,7 +114,7 @@ def read_spec(text: str, mesh: Mesh) -> PartitionSpec:
     return PartitionSpec(*entries)
 
 
-def requested_specs(leaves: Sequence[ShardedLeaf], shard: Sequence[str], mesh: Mesh) -> dict[int, PartitionSpec]:
+def specs_of_options(leaves: Sequence[ShardedLeaf], shard: Sequence[str], mesh: Mesh) -> dict[int, PartitionSpec]:
     """Return the specs of `--shard`, by the leaf's number; if several fit a leaf, the last one.
 
     A spec of a whole argument applies to those of its arrays that have as many dimensions; one that names an array must

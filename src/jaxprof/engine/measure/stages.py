@@ -179,23 +179,23 @@ def settings(device: Any, precision: str, *, compilation_cache_on: bool) -> Iter
     """Set the configuration of a run inside the block: its device, its matrix precision, and a cold compile."""
     with ExitStack() as stack:
         if device != jax.local_devices()[0]:
-            stack.enter_context(updated("jax_default_device", device))
+            stack.enter_context(override("jax_default_device", device))
         if precision:
-            stack.enter_context(updated("jax_default_matmul_precision", precision))
+            stack.enter_context(override("jax_default_matmul_precision", precision))
         if not compilation_cache_on:
             stack.enter_context(_persistent_cache_off())
         yield
 
 
-def configured(name: str) -> Any:
+def config_value(name: str) -> Any:
     """Return a value of JAX's configuration; None if this version has no such setting."""
     return getattr(jax.config, name, None)
 
 
 @contextmanager
-def updated(name: str, value: Any) -> Iterator[None]:
+def override(name: str, value: Any) -> Iterator[None]:
     """Change a setting inside the block, for all threads, because another thread makes the calls."""
-    before = configured(name)
+    before = config_value(name)
     jax.config.update(name, value)
     try:
         yield
@@ -207,10 +207,10 @@ def updated(name: str, value: Any) -> Iterator[None]:
 def _persistent_cache_off() -> Iterator[None]:
     """Turn the persistent cache off inside the block. JAX decides once whether it uses the cache; resetting makes it
     decide again, and touches no file."""
-    if not configured("jax_enable_compilation_cache") or not configured("jax_compilation_cache_dir"):
+    if not config_value("jax_enable_compilation_cache") or not config_value("jax_compilation_cache_dir"):
         yield
         return
-    with updated("jax_enable_compilation_cache", False):
+    with override("jax_enable_compilation_cache", False):
         compilation_cache.reset_cache()
         yield
     compilation_cache.reset_cache()
@@ -272,7 +272,7 @@ def compile_traced(
         options = {"xla_dump_to": dump, "xla_dump_hlo_pass_re": DUMP_PASS} if dump else {}
         with compile_ledger() as ledger, reporter.phase("compile") as phase:
             began = time.perf_counter()
-            compiled = _compiled(reporter, lowered, options)
+            compiled = _compile(reporter, lowered, options)
             compile_seconds = time.perf_counter() - began
             if ledger.cache_hits:
                 phase.note = "from the persistent compilation cache"
@@ -308,7 +308,7 @@ _RESULTS_REFUSED = "autotune results"
 """In its errors about unreadable files of autotuner results, without which another program would result."""
 
 
-def _compiled(reporter: Reporter, lowered: Any, options: dict[str, Any]) -> Any:
+def _compile(reporter: Reporter, lowered: Any, options: dict[str, Any]) -> Any:
     """Return the executable. If XLA cannot emit its default matrix products for a GPU (without the device it cannot try
     others), compile once more with library calls in their place, and warn."""
     if not options:

@@ -46,7 +46,7 @@ def settle_allocator() -> None:
 
 def start_numpy(reporter: Reporter) -> None:
     """Start up for a NumPy variant. Raises JaxprofError if NumPy cannot be imported."""
-    _timed_import(reporter, "numpy")
+    _time_import(reporter, "numpy")
 
 
 def start_jax(reporter: Reporter, device: str) -> Any:
@@ -55,31 +55,27 @@ def start_jax(reporter: Reporter, device: str) -> Any:
     Raises JaxprofError if jax cannot be imported, is too old, or has no such device.
     """
     _import("numpy")
-    _timed_import(reporter, "jax")
+    _time_import(reporter, "jax")
     from jaxprof.engine.measure.jax_devices import find_device
 
     with reporter.phase("backend_init"):
         chosen = find_device(device)
-    with reporter.phase("warm_up"):
-        _first_compile_and_transfer(chosen)
+    with reporter.phase("warm_up"):  # the first compile, and the first transfer
+        import jax
+        import jax.numpy as jnp
+        import numpy as np
+
+        def jaxprof_warm_up(x: Any) -> Any:
+            return jnp.tanh(x) + 1
+
+        argument = jax.device_put(np.zeros(16, np.float32), chosen)
+        warm = jax.jit(jaxprof_warm_up)
+        warm.trace(argument).lower().compile()
+        np.asarray(warm(argument))  # waits for the result
     return chosen
 
 
-def _first_compile_and_transfer(device: Any) -> None:
-    import jax
-    import jax.numpy as jnp
-    import numpy as np
-
-    def jaxprof_warm_up(x: Any) -> Any:
-        return jnp.tanh(x) + 1
-
-    argument = jax.device_put(np.zeros(16, np.float32), device)
-    warm = jax.jit(jaxprof_warm_up)
-    warm.trace(argument).lower().compile()
-    np.asarray(warm(argument))  # waits for the result
-
-
-def _timed_import(reporter: Reporter, module: str) -> None:
+def _time_import(reporter: Reporter, module: str) -> None:
     imported = module in sys.modules
     with reporter.phase("import") as phase:
         _import(module)

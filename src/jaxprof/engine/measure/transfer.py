@@ -41,7 +41,7 @@ class Arguments:
     def host_arrays(self) -> list[Any]:
         return [self.leaves[index] for index in self.on_host]
 
-    def placed(self, device_arrays: Sequence[Any]) -> tuple[Any, ...]:
+    def with_device_arrays(self, device_arrays: Sequence[Any]) -> tuple[Any, ...]:
         """Return the arguments with their NumPy arrays replaced by `device_arrays`. JAX's own arrays are committed to
         the device of these, as they are: a state that a call replaces by its results, which are committed beside such
         arguments, would be another kind of argument in the next call, and compiled again."""
@@ -59,7 +59,7 @@ class Arguments:
         """Return arguments whose buffers nothing else holds, for a call that consumes (donates) them."""
         leaves = tuple(jnp.copy(leaf) if isinstance(leaf, jax.Array) else leaf for leaf in self.leaves)
         moved = [jnp.copy(jax.device_put(array, device)) for array in self.host_arrays()]
-        arguments: tuple[Any, ...] = jax.block_until_ready(replace(self, leaves=leaves).placed(moved))
+        arguments: tuple[Any, ...] = jax.block_until_ready(replace(self, leaves=leaves).with_device_arrays(moved))
         return arguments
 
 
@@ -69,20 +69,20 @@ def transfer_in(
     """Put the arguments on `device`, timed as phase `transfer_in`; return them in the form that the calls need."""
     host = arguments.host_arrays()
     if not host:
-        return arguments.placed([])
+        return arguments.with_device_arrays([])
     placed: list[Any] = []
 
-    def put(_: Any) -> None:
+    def move(_: Any) -> None:
         placed.extend(jax.block_until_ready(jax.device_put(host, device)))
 
-    trial = Trial(prepare=lambda calls: placed.clear(), make=put)
+    trial = Trial(prepare=lambda calls: placed.clear(), make=move)
     with reporter.phase("transfer_in") as phase:
         first = sampler.take(trial)
         moved = sum(array.nbytes for array in placed)
         shared = [array.nbytes for source, array in zip(host, placed, strict=True) if _same_memory(source, array)]
         _describe(reporter, "in", phase, moved, sum(shared))
         sampler.sample(trial, _plan("transfer_in", budget_seconds), first)
-    return arguments.placed(placed)
+    return arguments.with_device_arrays(placed)
 
 
 def transfer_out(reporter: Reporter, sampler: CallSampler, output: Any, budget_seconds: float) -> None:
@@ -138,7 +138,7 @@ def _is_fetchable(leaf: Any) -> bool:
     return not jnp.issubdtype(leaf.dtype, jax.dtypes.extended)
 
 
-def moved_nothing(arguments: Any, output: Any) -> bool:
+def passes_through(arguments: Any, output: Any) -> bool:
     """Whether every array of `output` begins where an array of `arguments` begins: the call passed them through, as
     `device_put` of an aligned NumPy array does on a CPU. Not for calls that consume their arguments."""
     made = [leaf for leaf in jax.tree.leaves(output) if getattr(leaf, "nbytes", 0)]

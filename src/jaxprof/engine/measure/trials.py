@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxprof.base.errors import JaxprofError
-from jaxprof.engine.measure.stages import as_jitted, updated
+from jaxprof.engine.measure.stages import as_jitted, override
 from jaxprof.events import SourceLocation, TrialReached
 from jaxprof.hlo.source import is_own
 
@@ -66,7 +66,7 @@ class ProgramChange:
         self._changes = ExitStack()
         held = _SETTINGS.get(name, {})
         for setting, value in held.items():
-            self._changes.enter_context(updated(setting, value))
+            self._changes.enter_context(override(setting, value))
         if held:
             update: Callable[[str, Any], Any] = jax.config.update
             self._replace(jax.config, "update", lambda name, new: None if name in held else update(name, new))
@@ -109,7 +109,7 @@ class ProgramChange:
         signature = inspect.signature(original)
 
         @wraps(original)
-        def changed(*args: Any, **kwargs: Any) -> Any:
+        def with_value(*args: Any, **kwargs: Any) -> Any:
             given = signature.bind(*args, **kwargs)
             former = given.arguments.get(name)
             is_plain = former is None or former is False or (former == 1 and former is not True)
@@ -119,7 +119,7 @@ class ProgramChange:
                 given.arguments[name] = value
             return original(*given.args, **given.kwargs)
 
-        return changed
+        return with_value
 
     def _mapping(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Return `jax.vmap` that makes a `lax.map` where it is called for the line, or where what it maps calls the
@@ -137,7 +137,7 @@ class ProgramChange:
             here, is_reached = self._own_location(frame), self._is_for_line(frame)
 
             @wraps(batched)
-            def mapped(*args: Any, **kwargs: Any) -> Any:
+            def one_after_other(*args: Any, **kwargs: Any) -> Any:
                 nonlocal is_reached
                 if self._is_inside or not (is_reached or self._calls_line(lambda: batched(*args, **kwargs))):
                     return batched(*args, **kwargs)
@@ -150,7 +150,7 @@ class ProgramChange:
                 finally:
                     self._is_inside = False
 
-            return mapped
+            return one_after_other
 
         return vmap
 
@@ -197,7 +197,7 @@ class ProgramChange:
             )
         return jax.jit(function, donate_argnums=donated)
 
-    def reached(self) -> TrialReached:
+    def report_reach(self) -> TrialReached:
         """Return where the change has reached the program. Raises JaxprofError if it has reached nothing."""
         called = {"map": "jax.vmap", "unroll": "jax.lax.scan or fori_loop"}.get(self.name)
         if called and not self._reached:
