@@ -30,7 +30,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from jaxprof.hlo.files import stated  # noqa: E402
+from jaxprof.hlo.files import reasons_in  # noqa: E402
 from jaxprof.hlo.kernels.barriers import barriers  # noqa: E402
 from jaxprof.hlo.paths import modules_at  # noqa: E402
 from jaxprof.hlo.text import parse  # noqa: E402
@@ -76,7 +76,7 @@ def judge(reason: str, words: str) -> str:
 
 def compared(module: Module) -> Iterator[tuple[str, str, str, str]]:
     """Producer, consumer, the derived reason and XLA's words, of each barrier that XLA speaks of."""
-    words = stated(module)
+    words = reasons_in(module)
     text = module.source.text
     (bare,) = parse.modules(text[: text.rfind("\n}") + 3])
     for barrier in barriers(bare):

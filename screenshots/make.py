@@ -89,7 +89,7 @@ def record(folder: Path) -> Path:
 
 def measure_ceilings(folder: Path) -> None:
     """Measure what this machine can do, which the roofline has; again where it was busy meanwhile."""
-    from jaxprof.analysis.runs.ceilings import MEMORY, measured_in
+    from jaxprof.analysis.runs.ceilings import MEMORY, session_rates
     from jaxprof.session import Session
     from jaxprof.session.log import load
 
@@ -97,7 +97,7 @@ def measure_ceilings(folder: Path) -> None:
     for number in range(MOST_TRIALS):
         path = folder.parent / f"ceilings-{number}.jaxprof"
         jaxprof("run", "gemm-peak", "triad", "--launches", "1", "--budget", "1", "--no-capture", "--out", str(path))
-        known |= set(measured_in(load(path, Session), "cpu:0"))
+        known |= set(session_rates(load(path, Session), "cpu:0"))
         if {MEMORY, "f32"} <= known:
             return
     raise SystemExit(f"this machine is busy: in {MOST_TRIALS} trials its ceilings were not measured")

@@ -16,10 +16,10 @@ import time
 
 import numpy as np
 
-from jaxprof.workloads import built_in
+from jaxprof.workloads import load_built_in
 
 name, variant_name, parameters, seconds, way = *sys.argv[1:3], json.loads(sys.argv[3]), float(sys.argv[4]), sys.argv[5]
-workload = built_in(name)
+workload = load_built_in(name)
 variant = workload.variant(variant_name)
 DEPTH = 16
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from golden import held_cases
-from jaxprof.base.config import config_path, edited, keep, project_path, read_config
+from jaxprof.base.config import config_path, keep, project_path, read_config, with_setting
 from jaxprof.base.errors import FileRefusedError, JaxprofError, UsageError
 
 
@@ -118,10 +118,12 @@ def test_a_value_of_several_lines_is_left_alone_and_a_link_stays_one(own, tmp_pa
 )
 def test_what_is_written_is_read_back(lines, name, value):
     before = tomllib.loads("\n".join(lines))
-    after = tomllib.loads(edited("\n".join(lines), "", name, value))
+    after = tomllib.loads(with_setting("\n".join(lines), "", name, value))
     assert {**before, name: after[name]} == after
     assert after[name] == pytest.approx(value) if isinstance(value, float) else after[name] == value
-    assert tomllib.loads(edited("\n".join(lines), "", name, None)) == {k: v for k, v in before.items() if k != name}
+    assert tomllib.loads(with_setting("\n".join(lines), "", name, None)) == {
+        k: v for k, v in before.items() if k != name
+    }
 
 
 @pytest.mark.parametrize("name", ["# jaxprof", ""])

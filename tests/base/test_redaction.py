@@ -10,8 +10,8 @@ from pathlib import Path
 import jaxprof
 from golden import cases, held_cases
 from jaxprof import events as e
-from jaxprof.base.private import SETTINGS, kept_value, safe_variables
-from jaxprof.base.redaction import LineScrubber, is_secret_name, redacted, scrubbed
+from jaxprof.base.private import SETTINGS, safe_variables, value_to_keep
+from jaxprof.base.redaction import LineScrubber, is_secret_name, redact_words, scrub
 from jaxprof.base.text import REDACTED
 from jaxprof.engine.measure.environment import read_environment
 from jaxprof.session.log import LogWriter, new_header
@@ -30,9 +30,9 @@ def test_what_is_kept_of_a_secret():
         kept = []
         for secret in SECRETS:
             words = shlex.split(shape.replace("(S)", secret))
-            once = scrubbed(" ".join(words))
-            assert scrubbed(once) == once
-            kept += [text.replace(secret, "(S)") for text in (" ".join(redacted(words)), once)]
+            once = scrub(" ".join(words))
+            assert scrub(once) == once
+            kept += [text.replace(secret, "(S)") for text in (" ".join(redact_words(words)), once)]
         told[shape] = "".join(f"  {text}\n" for text in dict.fromkeys(kept))
     held_cases("secrets.txt", told)
     assert sum("(S)" in text for text in told.values()) == KEPT
@@ -51,8 +51,8 @@ shpat_abcdefghijklmnopqrstuv AGE-SECRET-KEY-ABCDEFGHIJ tskey-abcdefghij12 key-01
 
 def test_tokens_are_known_by_their_prefixes():
     for token in TOKENS.split():
-        assert token not in scrubbed(f"cannot use {token}, sorry")
-        assert token not in " ".join(redacted(["--note", token]))
+        assert token not in scrub(f"cannot use {token}, sorry")
+        assert token not in " ".join(redact_words(["--note", token]))
 
 
 ORDINARY = rows("""
@@ -79,16 +79,16 @@ ORDINARY = rows("""
 
 def test_ordinary_words_of_programs_stay():
     for text in (text for row in ORDINARY for text in row):
-        assert scrubbed(text) == text
-        assert redacted([text]) == [text]
+        assert scrub(text) == text
+        assert redact_words([text]) == [text]
 
 
 def test_a_secret_key_of_aws_is_known_by_its_form():
     key = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
     for text in (key, f"('AKIAIOSFODNN7EXAMPLE', '{key}')", f"x={key};", f"it is {key}."):
-        assert key not in scrubbed(text)
-        assert key not in " ".join(redacted([text]))
-    assert kept_value("JAX_PLATFORMS", key.replace("/", "x")) == "..."
+        assert key not in scrub(text)
+        assert key not in " ".join(redact_words([text]))
+    assert value_to_keep("JAX_PLATFORMS", key.replace("/", "x")) == "..."
 
 
 def test_an_option_of_a_program_that_is_a_password_there_alone():
@@ -97,7 +97,7 @@ def test_an_option_of_a_program_that_is_a_password_there_alone():
         redis-cli -h host -a hunter2  ldapsearch -x -w hunter2  wandb login hunter2
     """):
         for text in command:
-            assert scrubbed(text) == text.replace("hunter2", REDACTED)
+            assert scrub(text) == text.replace("hunter2", REDACTED)
 
 
 UNITS = [
@@ -115,8 +115,8 @@ def test_the_time_is_linear_in_the_text():
     def seconds(unit, length):
         text = unit * (length // len(unit))
         began = time.process_time()
-        scrubbed(text)
-        redacted([text])
+        scrub(text)
+        redact_words([text])
         return time.process_time() - began
 
     for unit in UNITS:
@@ -127,7 +127,7 @@ def test_the_time_is_linear_in_the_text():
 def test_a_private_key_is_left_out_of_lines():
     lines = LineScrubber()
     key = ["-----BEGIN EC PRIVATE KEY-----", "MHcCAQEEIB", "AoGCCqGSM4", "-----END EC PRIVATE KEY-----", "step 1"]
-    kept = [lines.scrubbed("stdout", line) for line in key]
+    kept = [lines.scrub("stdout", line) for line in key]
     assert kept == [f"{key[0]}{REDACTED}", REDACTED, REDACTED, key[3], "step 1"]
 
 
@@ -181,11 +181,11 @@ def test_nothing_that_could_be_a_secret_gets_in():
 
 
 def test_a_named_variable_is_kept_if_it_is_a_setting():
-    assert kept_value("MODE", "fast") == "fast"
-    assert kept_value("HF_TOKEN", "abc") == "..."
-    assert kept_value("MODE", "hf_abcdefgh12345678") == kept_value("MODE", "sk-abcd1234") == "..."
+    assert value_to_keep("MODE", "fast") == "fast"
+    assert value_to_keep("HF_TOKEN", "abc") == "..."
+    assert value_to_keep("MODE", "hf_abcdefgh12345678") == value_to_keep("MODE", "sk-abcd1234") == "..."
     assert not any(map(is_secret_name, SETTINGS)), "the names on the list are not looked at"
-    kept = kept_value("XLA_FLAGS", "--xla_dump_to=/home/me --xla_x=1 --xla_api_key=abc")
+    kept = value_to_keep("XLA_FLAGS", "--xla_dump_to=/home/me --xla_x=1 --xla_api_key=abc")
     assert kept == "--xla_dump_to=... --xla_x=1 --xla_api_key=..."
 
 
@@ -223,5 +223,5 @@ def test_only_what_passed_the_list_is_written():
     }
     assert {name for name, _ in found} == set(asked)
     values = [value for name, value in found if name != "EnvironmentRead"]
-    assert all(value.startswith("redacted(") or "kept_value(" in value for value in values), values
+    assert all(value.startswith("redact_words(") or "value_to_keep(" in value for value in values), values
     assert "safe_variables(os.environ)" in (SOURCE / "engine/measure/environment.py").read_text()

@@ -16,7 +16,7 @@ from cli.compiled import compiled
 from folding import written
 from jaxprof import events as e
 from jaxprof.cli.output import ExitCode
-from jaxprof.session.files import FETCHED, FETCHED_FROM, fetched_folder
+from jaxprof.session.files import FETCHED, FETCHED_FROM, copies_folder
 
 
 def test_without_a_name_it_is_the_last_session(call, kept):
@@ -118,7 +118,7 @@ def measured(folder, source=STEP, **changes):
 
 
 def test_nothing_that_was_fetched_is_started(call, tmp_path):
-    for folder in (fetched_folder(), tmp_path / "of another home" / FETCHED / "0123456789abcdef"):
+    for folder in (copies_folder(), tmp_path / "of another home" / FETCHED / "0123456789abcdef"):
         folder.mkdir(parents=True)
         (folder / FETCHED_FROM).write_text("https://host/s.jaxprof")
         said = call("run", "--yes", "--from", measured(folder, "open('started', 'w')"))

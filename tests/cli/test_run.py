@@ -13,7 +13,7 @@ from jaxprof.cli.output import ExitCode
 from jaxprof.events import DEFAULT_BUDGET_SECONDS, DEFAULT_LAUNCHES
 from jaxprof.runner.planning import PlanOptions, plan_all
 from jaxprof.tui.home.plan_options import HomeOptions
-from jaxprof.workloads import built_in
+from jaxprof.workloads import load_built_in
 from jaxprof.workloads.model import workload_info
 from report import sessions
 from tables import rows
@@ -85,7 +85,7 @@ def test_a_command_wins_over_a_file_of_its_name(call, files):
 
 
 def test_a_setting_and_a_variant_go_to_the_workloads_that_have_them():
-    selu = workload_info(built_in("selu"), sources=False)
+    selu = workload_info(load_built_in("selu"), sources=False)
     other = replace(selu, name="other", parameters=(), presets={"quick": {}}, variants=selu.variants[:2])
     plans, notes = plan_all([selu, other], PlanOptions(settings={"n": "5"}))
     assert (plans[0].spec.parameters, plans[-1].spec.parameters, notes) == ({"n": 5}, {}, [])

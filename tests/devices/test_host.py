@@ -23,7 +23,7 @@ from jaxprof.devices.inventory.machine import environment_facts, local_devices, 
 from jaxprof.devices.live.amd import amd_name, read_amd
 from jaxprof.devices.live.host import HostSampler, Monitor
 from jaxprof.devices.live.nvidia import Nvml, NvmlThreads
-from jaxprof.devices.live.process_state import LOOK_SECONDS, PauseWatch, is_stopped, suspended_seconds
+from jaxprof.devices.live.process_state import LOOK_SECONDS, PauseWatch, is_stopped, seconds_suspended
 from jaxprof.tui.shell.device_monitor import DeviceMonitor
 
 Times = namedtuple("Times", "user system idle iowait guest")
@@ -276,7 +276,7 @@ def test_a_machine_that_slept():
     machine.passes(1.0)
     (stop,) = machine.seen
     assert (stop.found_by, stop.seconds) == ("clock", pytest.approx(3600.0))
-    assert suspended_seconds() > -0.1  # two clocks, read one after the other
+    assert seconds_suspended() > -0.1  # two clocks, read one after the other
 
 
 def test_amd_reading_is_of_the_files_of_its_driver(tmp_path):

@@ -19,7 +19,7 @@ from jaxprof.devices.inventory.accelerators import (
     gpu_obstacle,
 )
 from jaxprof.devices.inventory.machine import local_devices, merge, parse_device
-from jaxprof.devices.inventory.placement import settled_order, visible_gpus, worker_environment
+from jaxprof.devices.inventory.placement import order_variables, visible_gpus, worker_environment
 from jaxprof.devices.live.nvidia import NvidiaListing
 from tables import rows
 
@@ -255,9 +255,9 @@ def test_instances_are_named_by_uuid(value, numbers):
 
 
 def test_the_order_is_settled_only_where_the_user_did_not_choose():
-    assert settled_order({}) == {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-    assert settled_order({"CUDA_VISIBLE_DEVICES": "1"}) == {}
-    assert settled_order({"CUDA_DEVICE_ORDER": "FASTEST_FIRST"}) == {}
+    assert order_variables({}) == {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    assert order_variables({"CUDA_VISIBLE_DEVICES": "1"}) == {}
+    assert order_variables({"CUDA_DEVICE_ORDER": "FASTEST_FIRST"}) == {}
 
 
 PIP = f"{PYTHON} -m pip install"

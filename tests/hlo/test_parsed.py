@@ -13,7 +13,7 @@ import pytest
 import jaxprof
 from hlo_sources import BEFORE, BOTH_STAGES, DUMPED, FILES, FOLDERS, PROTO, TEXT
 from jaxprof.base.errors import FileRefusedError, HloError
-from jaxprof.hlo.files import stated_reasons
+from jaxprof.hlo.files import reasons_in
 from jaxprof.hlo.paths import holds_hlo, modules_at
 from jaxprof.hlo.stages import ParsedTexts
 from jaxprof.hlo.text import parse
@@ -136,13 +136,13 @@ def test_a_dump_says_its_device_and_why_xla_did_not_fuse(tmp_path):
     text = "HloModule jit_f, is_scheduled=true\n\nENTRY main {\n  ROOT x = f32[8] parameter(0)\n}\n"
     (tmp_path / f"{name}.sm_9.0a_gpu_after_optimizations.txt").write_text(text)
     (plain,) = modules_at(tmp_path)
-    assert (plain.device, stated_reasons(plain.module())) == ("", {})
+    assert (plain.device, reasons_in(plain.module())) == ("", {})
     (tmp_path / f"{name}.gpu_target_config.pbtxt").write_text('device_description_str: "NVIDIA H100 80GB HBM3"\n')
     (tmp_path / f"{name}.priority_fusion_dump.txt").write_text(
         'fusion_steps {\n  producer_ineligible {\n    producer_name: "y"\n    reason: "no tiling"\n  }\n}\n'
     )
     (found,) = modules_at(tmp_path)
-    assert (found.device, stated_reasons(found.module())) == ("NVIDIA H100 80GB HBM3", {"y": "no tiling"})
+    assert (found.device, reasons_in(found.module())) == ("NVIDIA H100 80GB HBM3", {"y": "no tiling"})
 
 
 _FUSED = """HloModule jit_f, is_scheduled=true
@@ -183,7 +183,7 @@ def test_a_reason_goes_to_the_kernel_that_has_another_name_now(operation, reason
         'fusion_steps {\n  producer_ineligible {\n    producer_name: "fusion.1"\n    reason: "no tiling"\n  }\n}\n'
     )
     (found,) = modules_at(tmp_path)
-    assert stated_reasons(found.module()) == reasons
+    assert reasons_in(found.module()) == reasons
 
 
 def test_beside_a_dump_only_a_file_that_xla_does_not_write_counts(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 import jaxprof
 from jaxprof.base.database import connect
 from jaxprof.base.errors import FileRefusedError, UsageError
-from jaxprof.base.limits import QUERY_MEMORY, bounded_memory
+from jaxprof.base.limits import QUERY_MEMORY, memory_bound
 from jaxprof.base.text import json_text
 from jaxprof.query import execution
 from jaxprof.query.execution import QueriedSession, SqlProcess, plain_value, rows_table
@@ -142,7 +142,7 @@ def test_a_value_that_is_too_large_does_not_take_the_machine():
     import resource
 
     before = resource.getrlimit(resource.RLIMIT_AS)
-    with bounded_memory(), pytest.raises(MemoryError):
+    with memory_bound(), pytest.raises(MemoryError):
         bytearray(3 * QUERY_MEMORY.most)
     assert resource.getrlimit(resource.RLIMIT_AS) == before
 
@@ -152,7 +152,7 @@ def test_a_value_that_is_too_large_does_not_take_the_machine():
 def test_a_child_that_starts_meanwhile_is_not_bounded():
     import resource
 
-    with bounded_memory():
+    with memory_bound():
         child = SqlProcess()
     try:
         assert resource.prlimit(child._process.pid, resource.RLIMIT_AS) == resource.getrlimit(resource.RLIMIT_AS)

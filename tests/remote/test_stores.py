@@ -19,7 +19,7 @@ from jaxprof.base.files import private_folder
 from jaxprof.remote.mirror import Mirror, forget_old
 from jaxprof.remote.url import RemoteUrl, is_url, path_here
 from jaxprof.session import Session
-from jaxprof.session.files import fetched_folder, url_of
+from jaxprof.session.files import copies_folder, url_of
 from jaxprof.session.log.reader import is_live, load
 from job_folders import job, loop
 
@@ -208,8 +208,8 @@ def test_a_web_server_that_sends_without_end_or_nothing_is_given_up(liar, place,
     with pytest.raises((FileRefusedError, UsageError)) as refused:
         Mirror(RemoteUrl(f"{liar}/{place}")).refresh()
     assert what in refused.value.what
-    assert not list(fetched_folder().rglob("*.partial"))
-    assert not list(fetched_folder().rglob("*.jaxprof"))
+    assert not list(copies_folder().rglob("*.partial"))
+    assert not list(copies_folder().rglob("*.jaxprof"))
 
 
 def test_a_web_server_that_takes_no_connection_is_given_up(monkeypatch):

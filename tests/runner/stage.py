@@ -17,12 +17,12 @@ from jaxprof.runner.scheduler import Scheduler
 from jaxprof.runner.sides import ComparedSide
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter, load, new_header
-from jaxprof.workloads import built_in
+from jaxprof.workloads import load_built_in
 from jaxprof.workloads.model import workload_info
 from waiting import until
 
 HERE = Interpreter(sys.executable, "0.10.2")
-SELU = workload_info(built_in("selu"), sources=False)
+SELU = workload_info(load_built_in("selu"), sources=False)
 SECONDS = 20.0
 
 

@@ -21,7 +21,7 @@ from jaxprof.report.runs import groups
 from jaxprof.runner import sides, turns
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.sides import SideOptions, plan_comparison, plan_sides, same_inputs, tree_note
-from jaxprof.workloads import built_in
+from jaxprof.workloads import load_built_in
 from jaxprof.workloads.model import workload_info
 from runner.engines import PREAMBLE
 from runner.stage import HERE, Stage, side
@@ -282,7 +282,7 @@ def test_a_side_may_have_its_own_variant_and_variables():
 
 
 def test_jit_means_the_first_compiled_variant():
-    info = workload_info(built_in("matmul"), sources=False)
+    info = workload_info(load_built_in("matmul"), sources=False)
     renamed = tuple(
         replace(each, name=f"compiled-{number}") if each.how == "jit" else each
         for number, each in enumerate(info.variants)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxprof.stats.turns import Block, LaunchBlocks, balanced_order
+from jaxprof.stats.turns import Block, LaunchBlocks, block_order
 
 CALL_SECONDS = 0.005
 BLOCK_MILLISECONDS = 10
@@ -110,4 +110,4 @@ MACHINES = {
 
 def in_turns(random, launches, blocks=60, sides=2):
     """The order of each launch: `blocks` for each side, balanced."""
-    return [balanced_order(sides, blocks, int(random.integers(1 << 30))) for _ in range(launches)]
+    return [block_order(sides, blocks, int(random.integers(1 << 30))) for _ in range(launches)]

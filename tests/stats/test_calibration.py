@@ -9,7 +9,7 @@ import functools
 import numpy as np
 import pytest
 
-from jaxprof.stats.comparison import compare, corrected, narrow_enough
+from jaxprof.stats.comparison import compare, correct_for_family, narrow_enough
 from stats.machines import MACHINES, Machine, in_turns
 
 SESSIONS = 100
@@ -86,6 +86,6 @@ def test_a_table_of_many_comparisons_is_seldom_wrong_anywhere():
         measured = machine.measure(random, in_turns(random, 4, 8, sides=6))
         rows = [compare(measured, 0, side) for side in range(1, 6)]
         plain += share(rows, "faster", "slower") > 0
-        family += share(corrected(rows), "faster", "slower") > 0
+        family += share(correct_for_family(rows), "faster", "slower") > 0
     assert family / SESSIONS <= 0.08
     assert plain / SESSIONS > 0.08, "else there was nothing to correct"

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from golden import figures_text, held_cases
-from jaxprof.stats.comparison import compare, compare_apart, corrected, narrow_enough, refuse
+from jaxprof.stats.comparison import compare, compare_apart, correct_for_family, narrow_enough, refuse
 from jaxprof.stats.summary import summarise_launches
-from jaxprof.stats.turns import Block, LaunchBlocks, balanced_order
+from jaxprof.stats.turns import Block, LaunchBlocks, block_order
 
 
 def launch(*medians, wobble=0.004, blocks=16, in_turns=True):
     """A launch of sides with these medians (seconds), each block off by a deviation of `wobble`, always the same."""
-    noise, order = Random(3), balanced_order(len(medians), blocks, 1)
+    noise, order = Random(3), block_order(len(medians), blocks, 1)
     seconds = [medians[side] * math.exp(noise.gauss(0, wobble)) for side in order]
     return LaunchBlocks(tuple(Block(side, (one,)) for side, one in zip(order, seconds, strict=True)), in_turns)
 
@@ -80,7 +80,7 @@ def _beside_a_neighbour(ratio, seed, count=5):
         one = 0.01 / (ratio if side else 1) * shared * math.exp(abs(noise.gauss(0, 0.02)))
         return Block(side, (one, one * 1.01))
 
-    return [LaunchBlocks(tuple(map(block, balanced_order(2, 40, number)))) for number in range(count)]
+    return [LaunchBlocks(tuple(map(block, block_order(2, 40, number)))) for number in range(count)]
 
 
 BY_CHANCE = (1.03, 1.05, 1.07, 1.04, 1.06)
@@ -154,11 +154,11 @@ def test_a_side_without_samples_never_wins(measured):
 
 def test_many_comparisons_widen_each_interval():
     one = compare(launches(1.03, 1.05, 1.07))
-    family = corrected([one] * 5)
+    family = correct_for_family([one] * 5)
     assert family[0].low < one.low
     assert (one.verdict, {found.verdict for found in family}) == ("faster", {"inconclusive"})
-    assert corrected([one, compare([]), refuse(one, "no")])[0].verdict == "faster"
-    assert corrected([]) == []
+    assert correct_for_family([one, compare([]), refuse(one, "no")])[0].verdict == "faster"
+    assert correct_for_family([]) == []
 
 
 def test_how_many_more_launches_would_decide():
@@ -217,7 +217,7 @@ def test_whatever_was_measured_is_compared_or_refused(measured, by_width, family
     first = [next((block.seconds[0] for launch in measured for block in launch.of_side(side)), None) for side in (0, 1)]
     apart = compare_apart(*first)
     assert (apart.verdict, apart.launches_to_decide) == ("inconclusive", None)
-    for one in (found, *corrected([found] * family)[:1]):
+    for one in (found, *correct_for_family([found] * family)[:1]):
         assert (one.verdict == "inconclusive") == bool(one.reason)
         assert one.launches_to_decide != 0 or one.verdict != "inconclusive"
         assert one.low is None or 0 < one.low <= one.ratio <= one.high

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from golden import figures_text, held, held_cases
 from jaxprof.analysis.runs.run_result import break_even_calls
-from jaxprof.stats.location import Location, Spread, bounded_exp, launch_mean, location, of_difference, t_quantile
+from jaxprof.stats.location import Location, Spread, exp_in_range, launch_mean, location, of_difference, t_quantile
 from jaxprof.stats.summary import (
     _has_valley,
     bootstrap_medians,
@@ -132,9 +132,9 @@ def test_the_error_of_a_difference_is_welchs():
 
 
 def test_an_end_as_far_as_can_be_is_still_a_number_above_zero():
-    assert bounded_exp(1.5) == math.exp(1.5)
-    assert bounded_exp(1e6) == math.exp(700)
-    assert bounded_exp(-1e6) == math.exp(-700) > 0
+    assert exp_in_range(1.5) == math.exp(1.5)
+    assert exp_in_range(1e6) == math.exp(700)
+    assert exp_in_range(-1e6) == math.exp(-700) > 0
 
 
 @pytest.mark.parametrize(("between", "share"), [(0.0, 0.0), (0.49, 0.0), (1.0, 0.75)])

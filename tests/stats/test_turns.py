@@ -17,7 +17,7 @@ from jaxprof.stats.turns import (
     PROBES,
     Block,
     LaunchBlocks,
-    balanced_order,
+    block_order,
     change_within,
     in_blocks,
     plan_probes,
@@ -27,7 +27,7 @@ from jaxprof.stats.turns import (
 
 
 def test_two_sides_take_turns_in_abba_baab():
-    assert {balanced_order(2, 4, seed) for seed in range(20)} == {(0, 1, 1, 0, 1, 0, 0, 1), (1, 0, 0, 1, 0, 1, 1, 0)}
+    assert {block_order(2, 4, seed) for seed in range(20)} == {(0, 1, 1, 0, 1, 0, 0, 1), (1, 0, 0, 1, 0, 1, 1, 0)}
 
 
 def rounds_of(order, sides):
@@ -36,14 +36,14 @@ def rounds_of(order, sides):
 
 @given(st.integers(1, 9), st.integers(0, 40), st.integers(0, 5))
 def test_each_side_has_its_blocks_one_in_each_round(sides, blocks, seed):
-    order = balanced_order(sides, blocks, seed)
-    assert order == balanced_order(sides, blocks, seed)
+    order = block_order(sides, blocks, seed)
+    assert order == block_order(sides, blocks, seed)
     assert [sorted(one) for one in rounds_of(order, sides)] == [list(range(sides))] * blocks
 
 
 @pytest.mark.parametrize("sides", [2, 3, 4, 7])
 def test_each_side_stands_in_each_place_and_follows_each_other_equally_often(sides):
-    order = balanced_order(sides, (sides if sides % 2 == 0 else 2 * sides) * 2, 3)
+    order = block_order(sides, (sides if sides % 2 == 0 else 2 * sides) * 2, 3)
     rounds = rounds_of(order, sides)
     places = Counter(place for one in rounds for place in enumerate(one))
     followers = Counter(pair for one in rounds for pair in pairwise(one))
@@ -53,9 +53,9 @@ def test_each_side_stands_in_each_place_and_follows_each_other_equally_often(sid
 
 
 def test_over_launches_the_rounds_come_in_any_order_and_no_side_is_always_first():
-    orders = [balanced_order(4, 2, seed) for seed in range(30)]
+    orders = [block_order(4, 2, seed) for seed in range(30)]
     assert len({tuple(order[:4].index(side) for side in order[4:]) for order in orders}) > 1
-    assert {balanced_order(3, 1, seed)[0] for seed in range(30)} == {0, 1, 2}
+    assert {block_order(3, 1, seed)[0] for seed in range(30)} == {0, 1, 2}
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from jax.extend.core import Literal
 
-from jaxprof.workloads import built_in, names
-from jaxprof.workloads.callables import leaves, written_function
+from jaxprof.workloads import load_built_in, names
+from jaxprof.workloads.callables import function_as_written, leaves
 from jaxprof.workloads.check import compare, tolerance
 from jaxprof.workloads.model import DeferredModule
 from tables import rows
 from workloads.running import compared, expected, inputs_of, output, runner
 
 TINY = {
-    name: built_in(name).resolve("quick", dict(size.split("=") for size in sizes.split(", ") if size))
+    name: load_built_in(name).resolve("quick", dict(size.split("=") for size in sizes.split(", ") if size))
     for name, sizes in rows("""
         matmul             n=24
         matmul-uniform     n=24
@@ -40,7 +40,7 @@ TINY = {
     """)
 }
 """Sizes are equal where they can be: op by op, each new shape is compiled. Confused axes show in the numbers."""
-VARIANTS = [(name, variant.name) for name in names() for variant in built_in(name).variants]
+VARIANTS = [(name, variant.name) for name in names() for variant in load_built_in(name).variants]
 
 
 def test_every_workload_has_a_tiny_size():
@@ -49,7 +49,7 @@ def test_every_workload_has_a_tiny_size():
 
 @cache
 def prepared(name):
-    workload = built_in(name)
+    workload = load_built_in(name)
     inputs = inputs_of(workload, TINY[name])
     return workload, inputs, expected(workload, TINY[name], inputs)
 
@@ -57,7 +57,7 @@ def prepared(name):
 @cache
 def function_of(name, variant):
     """The variant in its tiny size, compiled once."""
-    return runner(built_in(name).variant(variant), TINY[name])
+    return runner(load_built_in(name).variant(variant), TINY[name])
 
 
 @cache
@@ -83,10 +83,10 @@ def test_a_result_of_other_inputs_fails_the_check(name):
         assert not compared(workload, variant, result, TINY[name], inputs, right).passed, variant.name
 
 
-@pytest.mark.parametrize("name", [name for name in names() if built_in(name).has_dots])
+@pytest.mark.parametrize("name", [name for name in names() if load_built_in(name).has_dots])
 def test_products_of_a_lower_precision_are_right_at_its_tolerance(name):
     """As a GPU or a TPU makes them: what is multiplied is cut to so many bits, and summed in float32."""
-    workload, parameters = built_in(name), dict(built_in(name).presets["quick"])
+    workload, parameters = load_built_in(name), dict(load_built_in(name).presets["quick"])
     if name == "scan-rnn":
         parameters["length"] = 8  # each step halves what the steps before it were wrong by
     inputs = inputs_of(workload, parameters)
@@ -126,12 +126,12 @@ def with_products_cut(jaxpr, constants, arguments, bits):
 
 
 def test_the_products_that_jaxprof_began_with_are_presets():
-    assert [preset["n"] for preset in built_in("matmul").presets.values()] == [1000, 3000, 5000, 10_000]
+    assert [preset["n"] for preset in load_built_in("matmul").presets.values()] == [1000, 3000, 5000, 10_000]
 
 
 @pytest.mark.parametrize("name", names())
 def test_a_declaration_is_complete(name):
-    workload = built_in(name)
+    workload = load_built_in(name)
     assert workload.name == name
     assert len(workload.description) > 80
     assert {"quick", "published"} <= set(workload.presets)
@@ -158,7 +158,7 @@ def test_the_estimate_is_not_below_what_the_arrays_take():
         assert held <= workload.estimate(TINY[name]).memory_bytes * 1.05, name
 
 
-@pytest.mark.parametrize("name", [name for name in names() if built_in(name).has_dots])
+@pytest.mark.parametrize("name", [name for name in names() if load_built_in(name).has_dots])
 def test_the_estimated_flops_are_xla_s_own_count(name):
     workload, inputs, _ = prepared(name)
     first = next(variant.name for variant in workload.variants if variant.how == "jit")
@@ -171,23 +171,23 @@ def test_the_estimated_flops_are_xla_s_own_count(name):
 
 
 def test_known_answers_are_the_published_ones():
-    gradient = built_in("grad-logistic")
+    gradient = load_built_in("grad-logistic")
     (x,) = inputs_of(gradient, gradient.presets["published"])
     assert x.tolist() == [0.0, 1.0, 2.0]
     for variant in gradient.variants:
         value = output(variant, gradient.presets["published"], (x,))
         np.testing.assert_allclose(value, [0.25, 0.19661194, 0.10499357], rtol=2e-6)
 
-    nested = built_in("grad-nested")
+    nested = load_built_in("grad-nested")
     value = output(nested.variant("jax"), {"x": 1.0}, inputs_of(nested, {"x": 1.0}))
     assert float(value) == pytest.approx(-0.0353256, rel=1e-5)
 
-    hessian, right = built_in("hessian"), np.zeros((4, 3, 3))
+    hessian, right = load_built_in("hessian"), np.zeros((4, 3, 3))
     right[2, 1, 1], right[3, 0, 0], right[3, 0, 2], right[3, 2, 0] = 8, -2.524413, 0.5403023, 0.5403023
     for variant in hessian.variants:
         np.testing.assert_allclose(result_of("hessian", variant.name), right, rtol=1e-6, atol=1e-6)
 
-    products = built_in("vjp-jvp")
+    products = load_built_in("vjp-jvp")
     for variant in products.variants:
         one = {"n": 1, "products": "vjp and jvp"}
         pulled, pushed = output(variant, one, inputs_of(products, one))
@@ -197,7 +197,7 @@ def test_known_answers_are_the_published_ones():
 
 
 def test_only_aligned_arrays_are_shared_with_the_device():
-    workload = built_in("transfer")
+    workload = load_built_in("transfer")
     inputs = inputs_of(workload, {"bytes": 4096})
     for name, offset in (("host-to-device", 0), ("host-to-device-unaligned", 4)):
         (array,) = workload.variant(name).arguments(inputs)
@@ -208,8 +208,8 @@ def test_only_aligned_arrays_are_shared_with_the_device():
 
 def test_timed_files_hold_no_stand_in_modules():
     for name, variant in VARIANTS:
-        made = built_in(name).variant(variant)
-        file = written_function(made.build(TINY[name])).__globals__
+        made = load_built_in(name).variant(variant)
+        file = function_as_written(made.build(TINY[name])).__globals__
         left = [key for key, value in file.items() if isinstance(value, DeferredModule)]
         assert made.how == "numpy" or left == [], (name, variant)
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxprof.workloads import built_in
+from jaxprof.workloads import load_built_in
 from jaxprof.workloads.check import compare, tolerance
 from workloads.running import relative_error
 
@@ -145,7 +145,7 @@ def test_a_large_array_is_compared_in_parts():
 
 
 def test_the_tolerance_follows_precision_and_dtype():
-    workload = replace(built_in("matmul"), tolerance={"float32": 1e-4, "tf32": 1e-2})
+    workload = replace(load_built_in("matmul"), tolerance={"float32": 1e-4, "tf32": 1e-2})
     assert tolerance(workload, "tf32", np.ones(1)) == 1e-2
     assert tolerance(workload, "something newer", np.ones(1)) == 1e-4
     assert tolerance(workload, "float32", {"x": jnp.ones(1, jnp.bfloat16)}) == 5e-2

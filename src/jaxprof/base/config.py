@@ -54,10 +54,6 @@ def _text(value: Any) -> Value | None:
     return value.strip() or None if isinstance(value, str) else None
 
 
-def _preset(value: Any) -> Value | None:
-    return value if value in PRESETS else None
-
-
 def _words(value: Any) -> Value | None:
     words = value.replace(",", " ").split() if isinstance(value, str) else value
     if not isinstance(words, list) or not words or not all(isinstance(word, str) and word for word in words):
@@ -90,7 +86,8 @@ def _seconds(value: Any) -> Value | None:
 
 SETTINGS = (
     Setting("theme", "the colours of the app", _text, "auto, dark, light, or the name of a theme: textual-dark"),
-    Setting("preset", "the sizes of a run; the app keeps the last one", _preset, "quick or published"),
+    Setting("preset", "the sizes of a run; the app keeps the last one",
+            lambda value: value if value in PRESETS else None, "quick or published"),
     Setting("devices", "where to run; `compare`, `gate` and `hlo` take the first that is there", _words,
             'devices: ["cuda:0", "cpu:0"]'),
     Setting("budget", "seconds of sampling for each run", _seconds, "a number of seconds above 0"),
@@ -160,17 +157,17 @@ def read_config(folder: Path | None = None) -> Config:
                 keys = _keys(value, user_file)
                 sources |= {f"{KEYS}.{action}": str(path) for action in keys}
             else:
-                values[name] = parsed(name, value, f"{path}", _OF_PROJECTS if path == project else _BY_NAME)
+                values[name] = setting_value(name, value, f"{path}", _OF_PROJECTS if path == project else _BY_NAME)
                 sources[name] = str(path)
     for setting in SETTINGS:
         given = os.environ.get(setting.variable)
         if given:
-            values[setting.name] = parsed(setting.name, given, setting.variable)
+            values[setting.name] = setting_value(setting.name, given, setting.variable)
             sources[setting.name] = setting.variable
     return Config(values, keys, sources)
 
 
-def parsed(name: str, value: Any, source: str, known: Mapping[str, Setting] = _BY_NAME) -> Value:
+def setting_value(name: str, value: Any, source: str, known: Mapping[str, Setting] = _BY_NAME) -> Value:
     """Return the value of a setting. Raises UsageError with its source if the name or the value is wrong."""
     if name not in known:
         error = unknown_name("setting", name, [*known, *([KEYS] if known is _BY_NAME else [])])
@@ -195,7 +192,7 @@ def keep(name: str, value: Value | None) -> None:
     if value is not None:
         values[key] = list(value) if isinstance(value, tuple) else value
         wanted |= {table: values} if table else {}
-    fresh = edited(text, table, key, value)
+    fresh = with_setting(text, table, key, value)
     if _parse(fresh, path) != wanted:
         raise UsageError(f"{path}: the line of {name} cannot be changed alone", "Change the file itself.")
     private_folder(path.parent)
@@ -203,7 +200,7 @@ def keep(name: str, value: Value | None) -> None:
         part.write_text(fresh, "utf-8")
 
 
-def edited(text: str, table: str, key: str, value: Value | None) -> str:
+def with_setting(text: str, table: str, key: str, value: Value | None) -> str:
     """Return TOML with one value set, or removed if it is None: its line is replaced, or added at its table's end."""
     text += "\n" if text and not text.endswith("\n") else ""
     name = key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else literal(key)

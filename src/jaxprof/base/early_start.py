@@ -166,13 +166,12 @@ def read_words(words: Sequence[str], variables: Mapping[str, str]) -> Words | No
         else:
             return None
         at += 1
-    if at >= len(words) or (force if out is None else not _is_new_file(out)):
+    if at >= len(words) or (force and out is None):
+        return None
+    # Only into a new file: not at a URL, not in the folder of a job, and not in place of another one.
+    if out is not None and (out == "" or "://" in out or out.rstrip("/").endswith(_JOB_ENDING) or os.path.lexists(out)):
         return None
     return Words(out, words[at], tuple(words[at + 1 :]), plain=plain)
-
-
-def _is_new_file(out: str) -> bool:
-    return out != "" and "://" not in out and not out.rstrip("/").endswith(_JOB_ENDING) and not os.path.lexists(out)
 
 
 def _is_plain(words: Words) -> bool:

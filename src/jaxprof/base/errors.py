@@ -101,8 +101,7 @@ def is_path(word: str) -> bool:
 
 def missing_file(path: str | os.PathLike[str]) -> MissingFileError:
     """Return the error for a path with nothing at it. Its hint names similar files, or the folder that was searched."""
-    place = os.path.abspath(os.path.expanduser(path))
-    folder, name = os.path.split(place)
+    folder, name = os.path.split(os.path.abspath(os.path.expanduser(path)))
     what = f"there is no file {os.fspath(path)}"
     if "://" in os.fspath(path):
         return MissingFileError(what, "URLs work with open, explain, query, compare, hlo and export.")

@@ -173,7 +173,7 @@ class LineBuffer:
         lines = data.split(b"\n")
         rest = lines.pop()  # not `*lines, rest =`: that copies the list, of millions where a file is empty lines
         if lines:
-            lines[0] = self._joined(lines[0])
+            lines[0] = self._take_line(lines[0])
             if self._skipping:
                 del lines[0]
                 self._skipping = False
@@ -186,7 +186,7 @@ class LineBuffer:
             self._size += len(rest)
         if self._size > self._longest:
             if self._cut:
-                lines.append(self._joined(b""))
+                lines.append(self._take_line(b""))
             else:
                 self._pieces, self._size, self._skipping = [], 0, True
                 self._left_out += 1
@@ -194,14 +194,14 @@ class LineBuffer:
 
     def end(self) -> bytes:
         """Return the beginning of a line that has no end."""
-        return self._joined(b"")
+        return self._take_line(b"")
 
     def take_left_out(self) -> int:
         """Return how many lines were left out since the last call."""
         left_out, self._left_out = self._left_out, 0
         return left_out
 
-    def _joined(self, last: bytes) -> bytes:
+    def _take_line(self, last: bytes) -> bytes:
         line = b"".join((*self._pieces, last))
         self._pieces, self._size = [], 0
         return line

@@ -42,7 +42,7 @@ def peaks(sizes: Sequence[int], most: int) -> Sequence[int]:
     return [max(range(low, high), key=sizes.__getitem__) for low, high in pairwise(edges)]
 
 
-def thinned(sizes: Sequence[int], most: int) -> list[int]:
+def thin_out(sizes: Sequence[int], most: int) -> list[int]:
     """Return at most `most` sizes, with every peak."""
     return [sizes[at] for at in peaks(sizes, most)]
 
@@ -78,9 +78,9 @@ def pairs(
     keys: Sequence[Callable[[Paired], Hashable]],
     content: Callable[[Paired], object],
 ) -> list[Pair[Paired]]:
-    """Return the pairs of `paired` with their status; pairs with equal `content` are the same."""
+    """Return the pairs of `pair_up` with their status; pairs with equal `content` are the same."""
     rows: list[Pair[Paired]] = []
-    for before, after in paired(ours, theirs, keys):
+    for before, after in pair_up(ours, theirs, keys):
         if before is None or after is None:
             rows.append(Pair("new" if before is None else "gone", before, after))
         else:
@@ -88,7 +88,7 @@ def pairs(
     return rows
 
 
-def paired(
+def pair_up(
     ours: Sequence[Paired], theirs: Sequence[Paired], keys: Sequence[Callable[[Paired], Hashable]]
 ) -> list[tuple[Paired | None, Paired | None]]:
     """Pair items with equal keys, first by the first key; a key of None matches nothing. The pairs are in the order of

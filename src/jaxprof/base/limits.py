@@ -132,7 +132,7 @@ _usual_bounds: tuple[int, int] | None = None
 
 
 @contextmanager
-def bounded_memory() -> Iterator[None]:
+def memory_bound() -> Iterator[None]:
     """Keep the process from growing by more than twice the limit of a query: DuckDB's own account leaves out a single
     value (`repeat`), which is copied on its way out. Does nothing on systems without such a bound."""
     global _usual_bounds
@@ -155,7 +155,7 @@ def bounded_memory() -> Iterator[None]:
 
 
 def unbound(pid: int) -> None:
-    """Give a child the memory bound that this process has outside `bounded_memory`: a child that another thread starts
+    """Give a child the memory bound that this process has outside `memory_bound`: a child that another thread starts
     meanwhile inherits ours."""
     if _usual_bounds is not None:
         import resource

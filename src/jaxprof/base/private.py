@@ -59,13 +59,13 @@ _FLAG = re.compile(r"--(\w+)(?:=(.*))?", re.DOTALL)
 
 def safe_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that change a measurement, with values if these may be kept. Pure."""
-    kept = {name: kept_value(name, environment[name]) for name in (*SETTINGS, *FLAGS) if name in environment}
+    kept = {name: value_to_keep(name, environment[name]) for name in (*SETTINGS, *FLAGS) if name in environment}
     others = (name for name in environment if re.fullmatch(r"JAX_[A-Z0-9_]{1,60}", name) and name not in kept)
     kept |= dict.fromkeys(others, HIDDEN)
     return dict(sorted(kept.items()))
 
 
-def kept_value(name: str, value: str) -> str:
+def value_to_keep(name: str, value: str) -> str:
     """Return what may be kept of a variable that the user named: a setting, or flags; else `...`."""
     if name in FLAGS:
         # Values that are no settings, above all paths, are hidden, and so are words that are no `--name=value`.
@@ -77,15 +77,14 @@ def kept_value(name: str, value: str) -> str:
             elif match.group(2) is None:
                 kept.append(word)
             else:
-                kept.append(f"--{match.group(1)}={kept_value(match.group(1), match.group(2))}")
+                kept.append(f"--{match.group(1)}={value_to_keep(match.group(1), match.group(2))}")
         return " ".join(kept)
     if name not in SETTINGS:
         from jaxprof.base.redaction import is_secret_name  # a recorded program waits for each import
 
         if is_secret_name(name):
             return HIDDEN
-    longest = max((len(word) for word in re.split(r"[,:.]", value)), default=0)  # a token in the wrong place is long
-    longest = max((len(word) for word in re.split(r"[,:.]", value)), default=0)
+    longest = max(map(len, re.split(r"[,:.]", value)))  # a token in the wrong place is long
     if not _SETTING.fullmatch(value) or longest > _TOKEN_LENGTH:
         return HIDDEN
     if len(value) >= _SHORTEST_TOKEN:

@@ -176,7 +176,7 @@ def holds_token(text: str) -> bool:
     return re.sub(_AWS_SECRET, _without_random, re.sub(_PREFIXED, REDACTED, text)) != text
 
 
-def redacted(command: Sequence[str]) -> list[str]:
+def redact_words(command: Sequence[str]) -> list[str]:
     """Return the words of a command line, with those that look like secrets replaced: `--api-key X`, `token=X`,
     `sk-...`, `https://user:password@host`, `Authorization: Bearer X`."""
     kept: list[str] = []
@@ -189,7 +189,7 @@ def redacted(command: Sequence[str]) -> list[str]:
             before = word if "." in word and is_secret_name(word.rpartition(".")[2]) else ""  # --set db.password X
         else:
             name = _secret_before_equals(word)
-            kept.append(f"{name}={REDACTED}" if name else scrubbed(word))
+            kept.append(f"{name}={REDACTED}" if name else scrub(word))
             announces = (word.startswith("-") and "=" not in word) or word.endswith(":") or word.lower() in _SCHEMES
             before = word if announces else ""
     return kept
@@ -198,10 +198,10 @@ def redacted(command: Sequence[str]) -> list[str]:
 def without_secret(name: str, value: str) -> str:
     """Return the value of a variable or an argument of this name, as Python writes it, as a session may keep it."""
     match = re.fullmatch(_LITERAL, value)
-    return REDACTED if _hides(_words(name), match[2] if match else value, always=False) else scrubbed(value)
+    return REDACTED if _hides(_words(name), match[2] if match else value, always=False) else scrub(value)
 
 
-def scrubbed(text: str) -> str:
+def scrub(text: str) -> str:
     """Return a program's text (a line of its log, an error, a traceback) without what looks like a secret."""
     # First what is a secret by its own shape, whatever its name is.
     text = re.sub(_PREFIXED, REDACTED, re.sub(_PEM, rf"\1{REDACTED}", text))
@@ -226,7 +226,7 @@ class LineScrubber:
         self._in_key: dict[str, int] = {}
         """Stream name → how many more lines may belong to a private key."""
 
-    def scrubbed(self, stream: str, line: str) -> str:
+    def scrub(self, stream: str, line: str) -> str:
         left = self._in_key.get(stream, 0)
         if left:
             ends = re.search(_PEM_END, line) is not None
@@ -234,7 +234,7 @@ class LineScrubber:
             return line if ends else REDACTED
         if (begin := re.search(_PEM, line)) is not None and not re.compile(_PEM_END).search(line, begin.start()):
             self._in_key[stream] = _MOST_KEY_LINES
-        return scrubbed(line)
+        return scrub(line)
 
 
 def without_url_secrets(text: str) -> str:
@@ -310,9 +310,9 @@ def _next_word(before: str, value: str) -> str:
     if before in _USER_OPTIONS and ":" in value:
         return f"{value.partition(':')[0]}:{REDACTED}"
     if before.lower() in _SCHEMES:
-        before, value = "", scrubbed(f"{before} {value}").partition(" ")[2]
+        before, value = "", scrub(f"{before} {value}").partition(" ")[2]
     words = _words(before)
-    return REDACTED if _hides(words, value, always=before.startswith("-") and len(words) == 1) else scrubbed(value)
+    return REDACTED if _hides(words, value, always=before.startswith("-") and len(words) == 1) else scrub(value)
 
 
 def _secret_before_equals(word: str) -> str:

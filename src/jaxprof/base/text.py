@@ -123,7 +123,7 @@ def columns(text: str) -> int:
     return len(shown) + sum(unicodedata.east_asian_width(character) in "WF" for character in shown)
 
 
-def raised_at(lines: Sequence[str]) -> int | None:
+def exception_line(lines: Sequence[str]) -> int | None:
     """Return the index of the line that names the exception of the last traceback; None without a traceback. JAX's
     messages go on for many lines after it."""
     begins = max((number for number, line in enumerate(lines) if line.startswith(_TRACEBACK)), default=None)
@@ -134,7 +134,7 @@ def raised_at(lines: Sequence[str]) -> int | None:
 
 def last_words(lines: Sequence[str]) -> str:
     """Return what went wrong, from a program's stderr: its exception; else the last line with any content."""
-    raised = raised_at(lines)
+    raised = exception_line(lines)
     with_content = [line for line in lines if line.strip() and not _STACK_FRAME.match(line)]
     line = with_content[-1] if with_content else ""
     if raised is not None:

@@ -36,7 +36,7 @@ awaited, and copies in the two directions. Runs that take turns have two more: b
 (`alone`), and whole blocks that show how soon their calls settle (`settling`)."""
 
 
-def unfinished(*, live: bool) -> str:
+def open_status(*, live: bool) -> str:
     """Return the status of something that was started and whose end nobody has written."""
     return "running" if live else "interrupted"
 
@@ -225,18 +225,18 @@ def encode_bounded(payload: Mapping[str, Any], *, cut: bool = True) -> bytes:
     """Return `payload` as JSON without a line break, its long texts cut. Raises ValueError for NaN and infinity."""
     text = _ENCODER.encode(payload)
     if cut and len(text) > TEXT_CHARACTERS:  # a shorter line holds no long text
-        text = _ENCODER.encode(_cut(payload))
+        text = _ENCODER.encode(_shorten(payload))
     return text.encode("utf-8", "backslashreplace")
 
 
-def _cut(value: Any) -> Any:
+def _shorten(value: Any) -> Any:
     if isinstance(value, str):
         return value if len(value) <= TEXT_CHARACTERS else f"{value[:TEXT_CHARACTERS]} …"
     if isinstance(value, Mapping):
-        return {_cut(name): _cut(inner) for name, inner in value.items()}
+        return {_shorten(name): _shorten(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_cut(inner) for inner in value]
-    return _cut(fields_of(value)) if is_dataclass(value) else value
+        return [_shorten(inner) for inner in value]
+    return _shorten(fields_of(value)) if is_dataclass(value) else value
 
 
 def fields_of(row: object) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from operator import itemgetter, methodcaller
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.base.grouping import thinned
+from jaxprof.base.grouping import thin_out
 from jaxprof.facts import Fact, Facts, RunItems, column, within
 from jaxprof.facts.units import BYTES, COUNT, INDEX, NUMBERS, OBJECT, ROWS, TEXT, TRUTH
 
@@ -71,7 +71,7 @@ MEMORY: Facts[MemoryPicture] = (
     Fact("asked_bytes", BYTES, "What was requested when memory ran out"),
     Fact("buffers", ROWS, "Buffers of the executable, the largest first", inside=BUFFERS),
     Fact("live_bytes", NUMBERS, "Bytes that are live over the schedule: an estimate",
-         lambda picture: thinned(picture.live_bytes, _LIVE_IN_JSON)),
+         lambda picture: thin_out(picture.live_bytes, _LIVE_IN_JSON)),
     Fact("peak_at", OBJECT, "Where in the order of the instructions the live size is highest: an estimate",
          "schedule", inside=_PEAK),
 )  # fmt: skip

@@ -135,7 +135,7 @@ def with_reasons(text: str, dump: str, after: str = "") -> str:
     return f"{text}{'' if text.endswith(chr(10)) else chr(10)}{comments}" if comments else text
 
 
-def stated_reasons(module: Module) -> dict[str, str]:
+def reasons_in(module: Module) -> dict[str, str]:
     """Return XLA's reason for each producer that it did not fuse, by the producer's name; empty if none are kept."""
     text = module.source.text
     after_computations = max(text.rfind("\n}"), 0)

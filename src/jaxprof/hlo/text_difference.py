@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from operator import eq
 from typing import TypeAlias
 
-from jaxprof.base.grouping import Existence, Pair, paired
+from jaxprof.base.grouping import Existence, Pair, pair_up
 from jaxprof.base.values import frozen
 from jaxprof.hlo.fingerprint import NUMBERS, Fingerprints, diff, settings_of, split_code
 from jaxprof.hlo.kernels.opcodes import FREE, base_opcode
@@ -85,7 +85,7 @@ def text_difference(before: Module, after: Module) -> TextDifference:
             if any(line.status != "same" for line in lines):
                 changed.append(ComputationLines(pair, lines))
         elif first is not None and second is not None:
-            every = paired(first.instructions, second.instructions, [_value])
+            every = pair_up(first.instructions, second.instructions, [_value])
             alike = [(left, right) for left, right in every if left and right]
             if scheduled and _runs_in_order(after, second) and (parted := _first_order_difference(alike)):
                 reordered.append((second.name, *parted))
@@ -200,7 +200,7 @@ def _partners(
     ]
     partners: dict[str, tuple[Instruction, Existence]] = {
         other.name: (one, "same")
-        for one, other in paired(before.instructions, after.instructions, keys)
+        for one, other in pair_up(before.instructions, after.instructions, keys)
         if one is not None and other is not None
     }
     matched = {one.name for one, _ in partners.values()}

@@ -25,7 +25,7 @@ from jaxprof.base.database import connect
 from jaxprof.base.errors import system_words
 from jaxprof.base.files import PRIVATE, private_folder, replace_file
 from jaxprof.base.limits import PROCESSES as PROCESSES_READ
-from jaxprof.base.limits import QUERY_TIME, bounded_memory
+from jaxprof.base.limits import QUERY_TIME, memory_bound
 from jaxprof.base.units import and_more, integer
 from jaxprof.base.values import frozen
 from jaxprof.jobs.arrivals import CollectiveEvents, Exchanged
@@ -153,7 +153,7 @@ class RollUps:
         timer.daemon = True
         timer.start()
         try:
-            with bounded_memory(), suppress(duckdb.Error, MemoryError):
+            with memory_bound(), suppress(duckdb.Error, MemoryError):
                 return fetch(self.connection.execute(select.format(files=_read_files_sql(files))))
             return None
         finally:

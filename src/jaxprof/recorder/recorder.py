@@ -77,7 +77,7 @@ class Recorder:
     def start(self, import_seconds: float | None = None) -> None:
         """Begin. `import_seconds`: duration of jax's import, if the caller has just seen it."""
         if self._how:
-            from jaxprof.base.redaction import redacted  # not in programs that the client started
+            from jaxprof.base.redaction import redact_words  # not in programs that the client started
 
             try:
                 directory = os.getcwd()
@@ -85,7 +85,7 @@ class Recorder:
                 directory = ""
             self._emit(
                 ProgramStarted(
-                    argv=redacted(sys.argv if self._argv is None else self._argv),
+                    argv=redact_words(sys.argv if self._argv is None else self._argv),
                     how=self._how,
                     directory=directory,
                     options=asdict(self._options),

@@ -25,7 +25,7 @@ from jaxprof.base.limits import FETCH_TIME, FETCHED, FETCHED_FILES
 from jaxprof.base.units import bytes_
 from jaxprof.base.values import frozen
 from jaxprof.remote.url import REFUSED, URLS, RemoteUrl
-from jaxprof.session.files import FETCHED_FROM, JOB_EXTENSION, fetched_folder
+from jaxprof.session.files import FETCHED_FROM, JOB_EXTENSION, copies_folder
 
 _NO_STORES = frozenset(
     ("blockcache", "cached", "dask", "data", "filecache", "generic", "jlab", "jupyter", "reference", "simplecache")
@@ -84,7 +84,7 @@ class Mirror:
         """Received so far: a store may send more than the sizes in its listing."""
         self._end = time.monotonic() + FETCH_TIME.most
         self._files, self._root = self._in_time(lambda: _filesystem(remote))
-        self._folder = fetched_folder() / remote.key
+        self._folder = copies_folder() / remote.key
         self.path = self._folder / remote.name
         """The copy: a file or a folder, as in the store."""
 
@@ -240,7 +240,7 @@ def forget_old(now: float) -> None:
     """Delete the copies that were not refreshed for a month, and what was fetched of a URL until its first refresh
     failed. `now`: Unix time, in seconds."""
     with suppress(OSError):
-        for folder in fetched_folder().iterdir():
+        for folder in copies_folder().iterdir():
             note = folder / FETCHED_FROM  # written at the end of each refresh
             with suppress(OSError):
                 if now - (note if note.exists() else folder).stat().st_mtime > _KEPT_SECONDS:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.kernels.memory import REQUEST, SCHEDULE, MemoryPicture, device_memory
-from jaxprof.base.grouping import thinned
+from jaxprof.base.grouping import thin_out
 from jaxprof.base.units import bytes_, percent
 from jaxprof.facts.memory import ALIVE, BUFFERS, source_line
 from jaxprof.report.renderers import Piece, Prose, Table
@@ -30,7 +30,7 @@ def memory_report(picture: MemoryPicture | None) -> Iterator[Piece]:
         return
     if len(picture.live_bytes) > 1:
         yield f"  live size over the schedule, an estimate, at most {bytes_(max(picture.live_bytes))}:"
-        points = thinned(picture.live_bytes, _COLUMNS)
+        points = thin_out(picture.live_bytes, _COLUMNS)
         most = max(points) or 1
         yield "  " + "".join(_BARS[-(-size * (len(_BARS) - 1) // most)] for size in points)
     if picture.schedule is not None:

@@ -78,9 +78,9 @@ def host_devices(count: int) -> dict[str, str]:
 def jax_devices(interpreter: Interpreter, timeout_seconds: float = 60.0) -> dict[str, Any]:
     """Return what JAX sees there, as the engine answers it. Blocks while a child does the work, which takes no GPU
     memory, and numbers GPUs as `local_devices` does. Raises WorkerError."""
-    from jaxprof.devices.inventory.placement import settled_order
+    from jaxprof.devices.inventory.placement import order_variables
 
-    environment = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TF_CPP_MIN_LOG_LEVEL": "3", **settled_order(os.environ)}
+    environment = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TF_CPP_MIN_LOG_LEVEL": "3", **order_variables(os.environ)}
     answer = ask(interpreter, DevicesRequest(), environment, timeout_seconds, _Devices)
     if not all(device.get("id") for device in answer.devices):
         raise WorkerError(f"the answer of {interpreter.path} cannot be used: a device has no id")

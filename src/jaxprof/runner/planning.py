@@ -13,7 +13,7 @@ from jaxprof.devices.absent.machine import AbsentDevices
 from jaxprof.engine.protocol.request import OpenTraceRequest
 from jaxprof.events import DEFAULT_BUDGET_SECONDS, DEFAULT_LAUNCHES, ComparisonPlanned, RunSpec, Scalar
 from jaxprof.runner.interpreter import Interpreter
-from jaxprof.workloads import CATALOGUE, built_in
+from jaxprof.workloads import CATALOGUE, load_built_in
 from jaxprof.workloads.model import Parameter, VariantInfo, WorkloadInfo, workload_info, worth_running
 from jaxprof.workloads.specs import split_shard
 
@@ -197,7 +197,7 @@ def find_workloads(
     unique: dict[str, WorkloadInfo] = {}
     for target in targets:
         if not target.is_own:
-            unique.setdefault(target.function, workload_info(built_in(target.function), sources=False))
+            unique.setdefault(target.function, workload_info(load_built_in(target.function), sources=False))
             continue
         word = target.word
         of_target = [info for info in described if info.origin == word or info.origin.startswith(f"{word}:")]

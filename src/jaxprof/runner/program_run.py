@@ -18,7 +18,7 @@ from pathlib import Path
 
 from jaxprof.base.errors import JaxprofError
 from jaxprof.base.files import digests_of_sources
-from jaxprof.base.redaction import redacted
+from jaxprof.base.redaction import redact_words
 from jaxprof.base.text import last_words
 from jaxprof.devices.live.process_state import LOOK_SECONDS, PauseWatch
 from jaxprof.events import (
@@ -124,7 +124,7 @@ class ProgramScheduler(RecordingScheduler):
         self._emit(WorkerStarted(pid=process.pid, python=self.interpreter.path, monotonic_seconds=began))
         self._emit(
             ProgramStarted(
-                argv=redacted(self.program.argv),
+                argv=redact_words(self.program.argv),
                 how="module" if self.program.module else "script",
                 directory=self.program.directory or _directory(),
                 options=asdict(self.program.options),

@@ -15,7 +15,7 @@ from typing import Any
 from jaxprof.analysis.runs.ab import difference
 from jaxprof.analysis.target import Target
 from jaxprof.base.errors import UsageError, WorkerError
-from jaxprof.base.private import kept_value
+from jaxprof.base.private import value_to_keep
 from jaxprof.base.values import frozen
 from jaxprof.engine.protocol.request import KeptLeaf
 from jaxprof.events import ComparisonPlanned, RunSpec, SideSpec
@@ -64,7 +64,7 @@ class ComparedSide:
             label=self.label,
             title=self.title,
             python=self.interpreter.path,
-            environment={name: kept_value(name, value) for name, value in self.environment.items()},
+            environment={name: value_to_keep(name, value) for name, value in self.environment.items()},
             precision=self.precision,
             **self.tree,
         )
@@ -266,7 +266,7 @@ def sides_of(targets: Sequence[Target], words: Mapping[str, Any], revision: Revi
         if revision is not None and label == "A":
             measured = replace(target, word=revision.target(target.word))
             title = [f"{target.word} at {revision.name}" + f" ({revision.commit})" * (revision.name != revision.commit)]
-        title += [f"{name}={kept_value(name, value)}" for name, value in own_variables.items()]
+        title += [f"{name}={value_to_keep(name, value)}" for name, value in own_variables.items()]
         title += own["settings"] or ()
         title += [f"{own['precision']} precision"] if own["precision"] else []
         title += [own["python"]] if own["python"] else []
@@ -338,7 +338,7 @@ def plan_trials(original: PlannedRun, trials: Sequence[ProposedChange], options:
                 label=label,
                 title=title,
                 python=plan.interpreter.path if plan.interpreter is not None else "",
-                environment={name: kept_value(name, value) for name, value in variables.items()},
+                environment={name: value_to_keep(name, value) for name, value in variables.items()},
                 precision=spec.precision,
                 finding=trial.code if trial is not None else "",
             )

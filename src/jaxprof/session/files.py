@@ -87,7 +87,7 @@ def path_word(path: str | os.PathLike[str]) -> str:
     return f".{os.sep}{text}" if text.startswith("-") else text
 
 
-def fetched_folder() -> Path:
+def copies_folder() -> Path:
     """Return the folder for what was fetched from URLs: below `$JAXPROF_HOME`, or the user's cache folder."""
     if os.environ.get(HOME_VARIABLE):
         return state_folder() / FETCHED
@@ -98,7 +98,7 @@ def fetched_folder() -> Path:
 
 def is_fetched(path: Path) -> bool:
     """Return whether `path` is in what was fetched from URLs, whose folders hold their URL."""
-    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(fetched_folder())) or bool(note_of_copy(path))
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(copies_folder())) or bool(note_of_copy(path))
 
 
 def note_of_copy(path: Path) -> Path | None:
@@ -110,7 +110,7 @@ def note_of_copy(path: Path) -> Path | None:
 
 def url_of(path: Path) -> str | None:
     """Return the URL, without its secrets, of which the file or folder at `path` is a copy; None if it is none."""
-    root = fetched_folder().absolute()
+    root = copies_folder().absolute()
     try:
         key, _, *below = path.absolute().relative_to(root).parts
         return "/".join([(root / key / FETCHED_FROM).read_text("utf-8").strip(), *below])
@@ -123,5 +123,5 @@ def with_urls(text: str) -> str:
     it means nothing in another shell."""
     if FETCHED not in text:
         return text
-    copy = re.compile(re.escape(f"{fetched_folder().absolute()}{os.sep}") + _IN_FETCHED)
+    copy = re.compile(re.escape(f"{copies_folder().absolute()}{os.sep}") + _IN_FETCHED)
     return copy.sub(lambda found: url_of(Path(found[0])) or found[0], text)

@@ -28,14 +28,14 @@ def with_text(warning: WarningRaised) -> WarningRaised:
     """Return the warning with its message and advice. Values that are missing are empty."""
     if warning.message or warning.code not in _TEXTS:
         return warning
-    values = defaultdict(str, {name: _shown(name, value) for name, value in warning.values.items()})
+    values = defaultdict(str, {name: _value_text(name, value) for name, value in warning.values.items()})
     values["because"] = _CAUSES.get(values["cause"], "")
     text = _TEXTS[warning.code]
     message, advice = text(values) if callable(text) else text
     return replace(warning, message=message.format_map(values), advice=advice.format_map(values))
 
 
-def _shown(name: str, value: str | int | float) -> str:
+def _value_text(name: str, value: str | int | float) -> str:
     """Return a value as text; the end of its name is its unit."""
     if isinstance(value, str):
         return value
@@ -307,19 +307,23 @@ class Session:
         if kind in _STEPS:
             _STEPS[kind](self, event)
         elif kind in _KEPT:
-            setattr(self._run(event), _KEPT[kind], event)
+            setattr(self._run_of(event), _KEPT[kind], event)
         elif kind in _LISTED:
-            getattr(self._run(event), _LISTED[kind]).append(event)
+            getattr(self._run_of(event), _LISTED[kind]).append(event)
         elif kind in _BY_KEY:
             held, key = _BY_KEY[kind]
-            getattr(self._run(event), held)[getattr(event, key)] = event
+            getattr(self._run_of(event), held)[getattr(event, key)] = event
+
+    def _identify_process(self, event: e.ProcessIdentified) -> None:
+        if 0 <= event.index < event.count:
+            self.process_index, self.process_count = event.index, event.count
 
     def extend(self, events: Iterable[e.Event]) -> None:
         """Add what the events say, in the order of the log."""
         for event in events:
             self.apply(event)
 
-    def _run(self, event: e.Event) -> Run:
+    def _run_of(self, event: e.Event) -> Run:
         """Return the run of an event. A run that was never planned is added, so that none of its events is lost."""
         run = self.runs.get(event.run)
         if run is None:
@@ -329,7 +333,7 @@ class Session:
         return run
 
 
-def _planned(session: Session, event: e.RunPlanned) -> None:
+def _plan_run(session: Session, event: e.RunPlanned) -> None:
     run = session.runs.get(event.run)
     if run is None:
         session.runs[event.run] = Run(id=event.run, plan=event.spec, batch=event.batch, deserted=session.deserted)
@@ -342,13 +346,13 @@ def _planned(session: Session, event: e.RunPlanned) -> None:
 def _add_warning(session: Session, event: e.WarningRaised) -> None:
     event = with_text(event)
     if event.run:
-        session._run(event).warnings.append(event)
+        session._run_of(event).warnings.append(event)
     else:  # of the file
         session.notice(event.message[:_NOTICE_CHARACTERS])
 
 
 def _worker_started(session: Session, event: e.WorkerStarted) -> None:
-    run = session._run(event)
+    run = session._run_of(event)
     run.status, run.pid, run.python = "running", event.pid, event.python
     if run.started_seconds is None:
         run.started_seconds = event.monotonic_seconds
@@ -360,13 +364,13 @@ def _worker_started(session: Session, event: e.WorkerStarted) -> None:
 
 
 def _phase_started(session: Session, event: e.PhaseStarted) -> None:
-    run = session._run(event)
+    run = session._run_of(event)
     run.current_phase = event.phase
     run.present_phases[event.phase] = Phase(event.phase, started_seconds=event.monotonic_seconds)
 
 
 def _phase_ended(session: Session, event: e.PhaseEnded) -> None:
-    run = session._run(event)
+    run = session._run_of(event)
     phases = run.present_phases
     phase = phases.get(event.phase)
     if phase is None:
@@ -380,7 +384,7 @@ def _phase_ended(session: Session, event: e.PhaseEnded) -> None:
 
 def _samples(session: Session, event: e.SamplesTaken) -> None:
     """Add samples to their series and, of the steady run in turns, to the launch."""
-    run = session.runs.get(event.run) or session._run(event)
+    run = session.runs.get(event.run) or session._run_of(event)
     series = run.series.get(event.series)
     if series is None:
         series = run.series[event.series] = Series()
@@ -395,40 +399,27 @@ def _samples(session: Session, event: e.SamplesTaken) -> None:
 
 
 def _progress(session: Session, event: e.ProgressMade) -> None:
-    run = session._run(event)
+    run = session._run_of(event)
     run.fraction, run.remaining_seconds, run.note = event.fraction, event.remaining_seconds, event.note
     run.progress_seconds = event.monotonic_seconds
 
 
-def _finished(session: Session, event: e.RunFinished) -> None:
-    run = session._run(event)
+def _finish_run(session: Session, event: e.RunFinished) -> None:
+    run = session._run_of(event)
     run.finished = event
     run.status, run.current_phase, run.ended_seconds = event.status, "", event.monotonic_seconds
 
 
 def _close_run(session: Session, event: e.RunClosed) -> None:
-    run = session._run(event)
+    run = session._run_of(event)
     run.closed = event
     run.status, run.current_phase = event.status, ""
     if run.ended_seconds is None:
         run.ended_seconds = event.monotonic_seconds
 
 
-def _identify_process(session: Session, event: e.ProcessIdentified) -> None:
-    if 0 <= event.index < event.count:
-        session.process_index, session.process_count = event.index, event.count
-
-
-def _sources(session: Session, event: e.SourcesRead) -> None:
-    session._run(event).sources.update({source.file: source.digest for source in event.files})
-
-
-def _reading(session: Session, event: e.DeviceReading) -> None:
-    session.readings.setdefault(event.device, []).append(event)
-
-
 def _program(session: Session, event: e.Event) -> None:
-    run = session._run(event)
+    run = session._run_of(event)
     if run.program is None:
         run.program = RecordedProgram()
     if isinstance(event, e.StepsTaken) and not are_iterations(event):
@@ -464,17 +455,19 @@ _BY_KEY: dict[type[e.Event], tuple[str, str]] = {
 }
 """Events of which a run keeps the last one of each kind, with the attribute and the field that is the key."""
 _STEPS: dict[type[e.Event], Callable[[Session, Any], None]] = {
-    e.RunPlanned: _planned,
+    e.RunPlanned: _plan_run,
     e.WarningRaised: _add_warning,
     e.WorkerStarted: _worker_started,
-    e.ProcessIdentified: _identify_process,
+    e.ProcessIdentified: Session._identify_process,
     e.PhaseStarted: _phase_started,
     e.PhaseEnded: _phase_ended,
     e.SamplesTaken: _samples,
     e.ProgressMade: _progress,
-    e.DeviceReading: _reading,
-    e.SourcesRead: _sources,
-    e.RunFinished: _finished,
+    e.DeviceReading: lambda session, event: session.readings.setdefault(event.device, []).append(event),
+    e.SourcesRead: lambda session, event: session._run_of(event).sources.update(
+        {source.file: source.digest for source in event.files}
+    ),
+    e.RunFinished: _finish_run,
     e.RunClosed: _close_run,
     e.TextChunk: lambda session, event: session.texts.add(event),
     e.SessionClosed: lambda session, event: setattr(session, "closed", event),

@@ -7,7 +7,7 @@ from collections import deque
 
 from jaxprof import events as e
 from jaxprof.base.values import dataclass, field, frozen
-from jaxprof.events.base import unfinished
+from jaxprof.events.base import open_status
 
 IMPORTED = "imported"
 """Value of `how` for the runs of an imported profile."""
@@ -223,7 +223,7 @@ class Run:
         if self.status == "queued" and not self.is_program:
             return RunEnd("cancelled", "the session ended before this run began", again)
         where = f", in phase {self.current_phase}" if self.current_phase else ""
-        return RunEnd(unfinished(live=False), f"the session was interrupted in the middle of this run{where}", again)
+        return RunEnd(open_status(live=False), f"the session was interrupted in the middle of this run{where}", again)
 
     @property
     def shown(self) -> RunEnd:

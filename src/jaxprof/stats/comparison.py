@@ -15,7 +15,7 @@ from typing import Literal
 
 from jaxprof.base.units import UNKNOWN, counted, ratio_interval
 from jaxprof.base.values import frozen
-from jaxprof.stats.location import Location, Spread, bounded_exp, launch_mean, location
+from jaxprof.stats.location import Location, Spread, exp_in_range, launch_mean, location
 from jaxprof.stats.turns import Block, LaunchBlocks, middle, not_times
 
 MARGIN = 0.02
@@ -85,7 +85,7 @@ class TimeComparison:
         if half is None or self.ratio is None:
             return None
         middle = math.log(self.ratio)
-        return bounded_exp(middle - half), bounded_exp(middle + half)
+        return exp_in_range(middle - half), exp_in_range(middle + half)
 
     @property
     def low(self) -> float | None:
@@ -103,7 +103,7 @@ class TimeComparison:
     def half_width(self) -> float | None:
         """Half the 95 % interval, as a share of the ratio: the `± 0.9 %` on screen; None if it is not known."""
         half = self._half_width(0.95)
-        return None if half is None else bounded_exp(half) - 1
+        return None if half is None else exp_in_range(half) - 1
 
     @property
     def verdict(self) -> Verdict:
@@ -311,7 +311,7 @@ def compare(
     if of_fast_calls:
         effects = [effect for launch in launches if (effect := _effect_of_fast_calls(launch, baseline, other))]
     mean = launch_mean(effects)
-    ratio, spreads, count = bounded_exp(mean.value), mean.spreads, len(effects)
+    ratio, spreads, count = exp_in_range(mean.value), mean.spreads, len(effects)
     if count > 1:
         share = mean.between_share
         return TimeComparison(
@@ -334,7 +334,7 @@ def compare_apart(baseline: float | None, other: float | None) -> TimeComparison
         return _unknown(0, "apart")
     if not Block(0, (baseline, other)).is_time:
         return _unknown(1, "apart", "a sample is not a time")
-    return TimeComparison(bounded_exp(math.log(baseline) - math.log(other)), (), 0, "launch", 1, None, "apart")
+    return TimeComparison(exp_in_range(math.log(baseline) - math.log(other)), (), 0, "launch", 1, None, "apart")
 
 
 def more_launches(count: int | None, *, is_near: bool = False) -> str:
@@ -354,7 +354,7 @@ def refuse(comparison: TimeComparison, reason: str) -> TimeComparison:
     return replace(comparison, refusal=reason)
 
 
-def corrected(comparisons: Sequence[TimeComparison]) -> list[TimeComparison]:
+def correct_for_family(comparisons: Sequence[TimeComparison]) -> list[TimeComparison]:
     """Return the comparisons of one table, so that all their intervals hold together with 95 %, and no verdict is wrong
     in more than one table of twenty.
 

@@ -123,7 +123,7 @@ def location(values: Sequence[float]) -> Location:
     return Location(value, max(errors, key=lambda spread: spread.half_width(0.95)))
 
 
-def bounded_exp(value: float) -> float:
+def exp_in_range(value: float) -> float:
     """Return exp(value), limited to what a float holds: the end of the widest possible interval is still positive."""
     return math.exp(min(max(value, -700.0), 700.0))
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Literal
 
 from jaxprof.base.units import percent, seconds
 from jaxprof.base.values import frozen
-from jaxprof.stats.location import Location, bounded_exp, launch_mean, location, of_difference
+from jaxprof.stats.location import Location, exp_in_range, launch_mean, location, of_difference
 from jaxprof.stats.turns import BLOCK_SECONDS, LaunchBlocks, in_blocks, middle, not_times
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def two_modes(samples: Sequence[float]) -> Modes | None:
     ordered = np.sort(values)
     first, last = 0, len(ordered)
     for _ in range(_MOST_CUTS):
-        cut = first + _cut(np.log(ordered[first:last]))
+        cut = first + _otsu_cut(np.log(ordered[first:last]))
         if min(cut - first, last - cut) >= LEAST_SHARE * len(ordered):
             break
         # A part too small for a mode is outliers, and the rest is cut again.
@@ -87,7 +87,7 @@ def two_modes(samples: Sequence[float]) -> Modes | None:
     return Modes(low, high, cut / len(ordered), switches, float(ordered[cut]))
 
 
-def _cut(ordered: np.ndarray[tuple[int], np.dtype[np.float64]]) -> int:
+def _otsu_cut(ordered: np.ndarray[tuple[int], np.dtype[np.float64]]) -> int:
     """Return how many of the ordered values belong to the lower cluster: the cut with the largest variance between the
     two (N. Otsu, "A threshold selection method from gray-level histograms", 1979)."""
     import numpy as np
@@ -289,9 +289,9 @@ def summarise_launches(launches: Sequence[LaunchBlocks]) -> MedianTime | None:
     centre = middle([median.value for median in medians])
     half = max((spread.half_width(0.95) for spread in mean.spreads), default=None)
     return MedianTime(
-        median=bounded_exp(centre),
-        low=None if half is None else bounded_exp(min(centre, mean.value - half)),
-        high=None if half is None else bounded_exp(max(centre, mean.value + half)),
+        median=exp_in_range(centre),
+        low=None if half is None else exp_in_range(min(centre, mean.value - half)),
+        high=None if half is None else exp_in_range(max(centre, mean.value + half)),
         unit="launch" if count > 1 else "block",
         launches=count,
     )
@@ -328,7 +328,7 @@ def turns_over_alone(turns: Sequence[LaunchBlocks], alone: Sequence[LaunchBlocks
         fast = turns[0].fast_call(0), alone[0].fast_call(0)
         of_fast = math.log(fast[0] / fast[1]) if fast[0] and fast[1] else 0.0
         differ &= of_fast * math.copysign(1, mean.value) > math.log1p(margin) / 2
-    return bounded_exp(mean.value), differ
+    return exp_in_range(mean.value), differ
 
 
 def summarise_run(

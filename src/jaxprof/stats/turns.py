@@ -126,7 +126,7 @@ def in_blocks(samples: Sequence[float], side: int = 0, seconds: float = BLOCK_SE
     return tuple(Block(side, tuple(block)) for block in blocks if block)
 
 
-def balanced_order(sides: int, blocks: int, seed: int = 0) -> tuple[int, ...]:
+def block_order(sides: int, blocks: int, seed: int = 0) -> tuple[int, ...]:
     """Return the side of each block: `blocks` for each of `sides` sides, `sides` × `blocks` in all.
 
     The order is made of rounds in which each side has one block. Two sides: ABBA BAAB or BAAB ABBA, so that neither a
@@ -142,12 +142,12 @@ def balanced_order(sides: int, blocks: int, seed: int = 0) -> tuple[int, ...]:
         shuffled.shuffle(names)
         rounds: list[tuple[int, ...]] = [(0, 1), (1, 0), (1, 0), (0, 1)]
         if sides != 2:
-            zigzag = [(place + 1) // 2 if place % 2 else -(place // 2) % sides for place in range(sides)]
-            rounds = [tuple((place + shift) % sides for place in zigzag) for shift in range(sides)]
+            zigzag = [(index + 1) // 2 if index % 2 else -(index // 2) % sides for index in range(sides)]
+            rounds = [tuple((index + shift) % sides for index in zigzag) for shift in range(sides)]
             if sides % 2:  # each pair of sides is in each order equally often in twice as many rounds
                 rounds += [row[::-1] for row in rounds]
             shuffled.shuffle(rounds)
-        order += [names[place] for row in rounds for place in row]
+        order += [names[index] for row in rounds for index in row]
     return tuple(order[: sides * blocks])
 
 
@@ -180,7 +180,7 @@ def plan_turns(
     rounds = max(least_blocks(launches), math.ceil(budget_seconds / (longest + warm_in)))
     rounds += rounds % 2
     return TurnPlan(
-        order=balanced_order(len(call_seconds), rounds, seed=launch),
+        order=block_order(len(call_seconds), rounds, seed=launch),
         block_seconds=max(longest if warm_in else block_seconds, budget_seconds / rounds - warm_in),
         most_samples=max(1, MOST_SAMPLES // (rounds * launches)),
     )
@@ -191,7 +191,7 @@ def plan_probes(call_seconds: Sequence[float]) -> TurnPlan:
     that count, once for each program. The plan is empty for one side alone, and if a call is too long to be probed."""
     probed = len(call_seconds) > 1 and max(call_seconds) <= LONGEST_PROBED_SECONDS
     return TurnPlan(
-        order=balanced_order(len(call_seconds), PROBES) if probed else (),
+        order=block_order(len(call_seconds), PROBES) if probed else (),
         block_seconds=max(PROBE_SECONDS, _FEWEST_PROBED * max(call_seconds)) if probed else 0.0,
         most_samples=MOST_SAMPLES // PROBES,
     )

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxprof.base.values import frozen
-from jaxprof.hlo.text.wire import DELIMITED, VARINT, fields, signed, varint
+from jaxprof.hlo.text.wire import DELIMITED, VARINT, fields, to_signed, varint
 from jaxprof.trace.intervals import distinct
 from jaxprof.trace.model import (
     ABSENT,
@@ -159,7 +159,7 @@ class Events:
         first_stat = int(end[index])
         for number, kind, content, after in fields(blob, begin, int(end[index])):
             if kind == VARINT and number in (EVENT_METADATA_ID, EVENT_OFFSET_PS, EVENT_DURATION_PS):
-                columns[number - 1][index] = signed(varint(blob, content)[0])
+                columns[number - 1][index] = to_signed(varint(blob, content)[0])
             elif number == EVENT_STATS:
                 first_stat = min(first_stat, begin)
             begin = after

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from jaxprof.base.errors import HloError
 from jaxprof.base.limits import EVENTS
-from jaxprof.hlo.text.wire import DELIMITED, VARINT, Blob, Message, TruncatedError, fields, signed, varint
+from jaxprof.hlo.text.wire import DELIMITED, VARINT, Blob, Message, TruncatedError, fields, to_signed, varint
 from jaxprof.trace.events import (
     BYTES_TAG,
     STAT_TAG,
@@ -105,7 +105,7 @@ class PlaneLine:
         blob = self.plane.space.blob
         number, kind, content, after = next(fields(blob, at, end))
         if kind == VARINT:
-            value = signed(varint(blob, content)[0])
+            value = to_signed(varint(blob, content)[0])
             if number == LINE_ID:
                 self.id = value
             elif number == LINE_TIMESTAMP_NS:

@@ -95,7 +95,7 @@ def stats_of(messages: Iterable[Message], names: Mapping[int, str]) -> dict[str,
 
 def _value(stat: Message, names: Mapping[int, str]) -> Value | None:
     if STAT_DOUBLE in stat:
-        return next(iter(stat.fixed(STAT_DOUBLE, "d")), None)
+        return next(iter(stat.floats(STAT_DOUBLE, "d")), None)
     if STAT_UINT64 in stat:
         return stat.number(STAT_UINT64) % (1 << 64)
     if STAT_INT64 in stat:

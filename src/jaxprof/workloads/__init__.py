@@ -40,7 +40,7 @@ CATALOGUE = {
 
 
 @cache
-def built_in(name: str) -> Workload:
+def load_built_in(name: str) -> Workload:
     """Return the built-in workload of that name. Raises UsageError with similar names."""
     if name not in CATALOGUE:
         raise unknown_name("workload", name, CATALOGUE)
@@ -58,4 +58,4 @@ def names() -> list[str]:
 def infos() -> list[WorkloadInfo]:
     from jaxprof.workloads.model import workload_info
 
-    return [workload_info(built_in(name)) for name in names()]
+    return [workload_info(load_built_in(name)) for name in names()]

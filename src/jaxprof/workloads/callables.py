@@ -29,7 +29,7 @@ def layers(function: object) -> Iterator[object]:
         layer = layer.func if isinstance(layer, functools.partial) else getattr(layer, "__wrapped__", None)
 
 
-def written_function(function: Callable[..., Any]) -> Callable[..., Any]:
+def function_as_written(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the Python function as written, under jits, partials and decorators; for an object its `__call__`."""
     *_, innermost = layers(function)
     written: Callable[..., Any] = innermost if inspect.isroutine(innermost) else type(innermost).__call__
@@ -136,20 +136,20 @@ def last_by_name(function: Callable[..., Any], names: tuple[str, ...]) -> Callab
         return function
 
     def by_name(called: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(written_function(function))
-        def named(*arguments: Any, **parameters: Any) -> Any:
+        @functools.wraps(function_as_written(function))
+        def call(*arguments: Any, **parameters: Any) -> Any:
             at = len(arguments) - len(names)
             return called(*arguments[:at], **dict(zip(names, arguments[at:], strict=True)), **parameters)
 
-        return named
+        return call
 
     made: Any = by_name(function)
     if hasattr(function, "trace") and hasattr(function, "lower"):
         made.trace, made.lower = by_name(function.trace), by_name(function.lower)
         inside = getattr(function, "__wrapped__", None)
         made.__wrapped__ = last_by_name(inside, names) if inside is not None else function
-    renamed: Callable[..., Any] = made
-    return renamed
+    result: Callable[..., Any] = made
+    return result
 
 
 def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:

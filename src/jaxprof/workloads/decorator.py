@@ -156,9 +156,7 @@ def _declaration(options: Mapping[str, Any]) -> Declaration:
     )
 
 
-def declared_parameters(
-    declared: Declaration, origin: str
-) -> tuple[tuple[Parameter, ...], dict[str, dict[str, Scalar]]]:
+def parameters_of(declared: Declaration, origin: str) -> tuple[tuple[Parameter, ...], dict[str, dict[str, Scalar]]]:
     """Return the parameters, and their values by preset: at least `quick` and `published`. Raises UsageError.
 
     The numbers and words that an inputs function has as its own defaults are parameters, too.

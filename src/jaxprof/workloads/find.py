@@ -20,7 +20,7 @@ from typing import Any
 from jaxprof.base.errors import UsageError, missing_file, unknown_name
 from jaxprof.base.files import with_home
 from jaxprof.base.units import and_more
-from jaxprof.workloads import built_in, names
+from jaxprof.workloads import load_built_in, names
 from jaxprof.workloads.decorator import declaration_of
 from jaxprof.workloads.function import workload_of
 from jaxprof.workloads.model import Workload
@@ -40,7 +40,7 @@ def find(target: str, arguments: Sequence[str] = (), argv: Sequence[str] = (), i
     Raises UsageError with the reason, and with similar names.
     """
     if target in names():
-        return built_in(target)
+        return load_built_in(target)
     location, _, wanted = target.rpartition(":") if ":" in target else (target, "", "")
     if not location or not _is_location(location):
         raise unknown_name("workload", target, names())
@@ -234,7 +234,7 @@ def _load_file(location: str) -> ModuleType:
         raise missing_file(location)
     if path.is_dir() or path.suffix != ".py":
         raise UsageError(f"{location} is not a Python file", "Give path/to/file.py:function.")
-    dotted, root = dotted_name(path)
+    dotted, root = module_name_of(path)
     _put_first_on_path(root)
     try:
         spec = importlib.util.find_spec(dotted)
@@ -260,7 +260,7 @@ def _load_file(location: str) -> ModuleType:
         raise _broken(location, error, path) from error
 
 
-def dotted_name(path: Path) -> tuple[str, Path]:
+def module_name_of(path: Path) -> tuple[str, Path]:
     """Return the file's name as a module, with the packages around it, and the folder from which it is imported."""
     parts, folder = [path.stem], path.parent
     while (folder / "__init__.py").exists():

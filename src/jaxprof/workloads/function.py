@@ -22,14 +22,14 @@ from jaxprof.workloads.callables import (
     arguments_by_name,
     bind,
     call_by_name,
+    function_as_written,
     in_order,
     is_key,
     keyword_only,
     last_by_name,
     signature_of,
-    written_function,
 )
-from jaxprof.workloads.decorator import Declaration, declaration_of, declared_parameters
+from jaxprof.workloads.decorator import Declaration, declaration_of, parameters_of
 from jaxprof.workloads.model import Estimate, Parameter, Parameters, Variant, Workload
 from jaxprof.workloads.specs import Spec, parse
 
@@ -62,7 +62,7 @@ def _make(spec: Spec, parameters: Parameters, random: numpy.random.Generator) ->
             return tuple(values) if spec.container == "tuple" else values
         if spec.container == "dict":
             return dict(parts)
-        made = named_tuple(spec.container)
+        made = find_named_tuple(spec.container)
         try:
             return made(**{str(label): value for label, value in parts})
         except TypeError as error:
@@ -84,7 +84,7 @@ def _make(spec: Spec, parameters: Parameters, random: numpy.random.Generator) ->
     return random.standard_normal(shape, dtype="float32").astype(dtype)
 
 
-def named_tuple(path: str) -> type[Any]:
+def find_named_tuple(path: str) -> type[Any]:
     """Return the named tuple at `module:Name`. Raises UsageError if there is no such class, or it is another class."""
     from importlib import import_module
 
@@ -135,13 +135,13 @@ def workload_of(
             if lend is None:
                 raise
             lender = lend()
-    parameters, presets = declared_parameters(declared, origin)
+    parameters, presets = parameters_of(declared, origin)
     if lender is not None:
         lent_names = {parameter.name for parameter in lender.parameters}
         parameters = (*lender.parameters, *(parameter for parameter in parameters if parameter.name not in lent_names))
         presets = {name: {**presets["quick"], **sizes} for name, sizes in lender.presets.items()}
     declared, given_by_name = _with_checked_specs(declared, function, presets["quick"], origin)
-    written = written_function(function)
+    written = function_as_written(function)
     own = _own_defaults(declared, function, {parameter.name for parameter in parameters})
     variants = _variants(declared, function, given_by_name, tuple(own))
     expected, against = _answer(declared, variants, tuple(own))
@@ -325,7 +325,7 @@ def _no_arguments(function: Callable[..., Any], origin: str, *, factory: bool) -
             return ()
     takes = str(signature) if signature is not None else "arguments"
     says = "makes a function" if factory else f"takes {takes}"
-    called = getattr(written_function(function), "__name__", "function")
+    called = getattr(function_as_written(function), "__name__", "function")
     raise UsageError(
         f"{origin} {says}, and nothing says what {'its arguments' if factory else 'they'} are",
         f'Give one spec for each: --arg "f32[1024,1024]". Or write {called}_inputs() in the same file, or decorate the '

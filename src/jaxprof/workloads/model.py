@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from jaxprof.base.errors import UsageError, unknown_name
 from jaxprof.base.values import frozen
 from jaxprof.events import Scalar
-from jaxprof.workloads.callables import bind, call_by_name, op_by_op, source_of, written_function
+from jaxprof.workloads.callables import bind, call_by_name, function_as_written, op_by_op, source_of
 
 if TYPE_CHECKING:
     import numpy
@@ -126,7 +126,7 @@ class Variant:
         """Return the function called with the workload's inputs. Raises UsageError if a factory needs others."""
         if self.function is None:
             raise UsageError(f"the variant {self.name} has no function", "Give it function=.")
-        load_modules(written_function(self.function), with_jax=self.how != "numpy")
+        load_modules(function_as_written(self.function), with_jax=self.how != "numpy")
         if not self.factory:
             called = bind(self.function, parameters, self.settable)
         else:
@@ -136,7 +136,7 @@ class Variant:
     @property
     def source(self) -> str:
         """The source code of the computation, dedented; empty if it cannot be read."""
-        return source_of(written_function(self.function)) if self.function is not None else ""
+        return source_of(function_as_written(self.function)) if self.function is not None else ""
 
 
 @frozen(kw_only=True)

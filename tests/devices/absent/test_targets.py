@@ -161,15 +161,15 @@ def test_wheels_go_into_a_folder_that_only_the_child_sees(tmp_path, monkeypatch,
     with pytest.raises(JaxprofError, match="not here") as caught:
         wheels.environment("nvidia", python)
     assert "jaxprof devices target install nvidia" in caught.value.hint
-    assert wheels.installed_folder("nvidia", python) is None
+    assert wheels.folder_if_installed("nvidia", python) is None
     said = []
     place = wheels.install("nvidia", python, said.append)
     assert place.is_relative_to(state_home)
     assert "jax-cuda12-plugin==0.9.0" in said[0]
-    assert wheels.installed_folder("nvidia", python) == place
+    assert wheels.folder_if_installed("nvidia", python) == place
     assert wheels.environment("nvidia", python)["PYTHONPATH"] == f"{place}:/theirs"
     assert wheels.install("nvidia", python, said.append) == place
     assert len(said) == 1  # nothing was done twice
     assert wheels.remove("nvidia") == [place]
     assert wheels.remove("nvidia") == []
-    assert wheels.installed_folder("nvidia", python) is None
+    assert wheels.folder_if_installed("nvidia", python) is None

@@ -8,7 +8,7 @@ from jaxprof.engine.measure.control import Reporter, RunControl
 from jaxprof.engine.measure.run import measure_workload
 from jaxprof.engine.protocol.request import RunRequest
 from jaxprof.events import PhaseEnded, RunSpec
-from jaxprof.workloads import built_in
+from jaxprof.workloads import load_built_in
 from jaxprof.workloads.model import Estimate, Variant
 
 INPUT = np.arange(8, dtype=np.float32)
@@ -46,7 +46,7 @@ def measured(function, expected, how, *, inputs="device", estimate=None, control
 
     variant = Variant(name=how, how=how, function=function, inputs=inputs)
     workload = replace(
-        built_in("selu"),
+        load_built_in("selu"),
         variants=(variant,),
         inputs=lambda parameters, random: (INPUT,),
         expected=lambda parameters, arrays: expected(*arrays),

@@ -24,7 +24,7 @@ from jaxprof.engine.measure.check import (
 )
 from jaxprof.engine.measure.stages import override
 from jaxprof.events import CheckReported
-from jaxprof.workloads import built_in
+from jaxprof.workloads import load_built_in
 from jaxprof.workloads.model import Variant
 from tables import rows
 
@@ -37,7 +37,9 @@ def double(x):
 
 TWIN = Variant(name="numpy", how="numpy", function=double)
 COMPILED = Variant(name="jit", how="jit", function=double)
-WORKLOAD = replace(built_in("selu"), variants=(TWIN, COMPILED), baseline="numpy", expected=None, against="numpy twin")
+WORKLOAD = replace(
+    load_built_in("selu"), variants=(TWIN, COMPILED), baseline="numpy", expected=None, against="numpy twin"
+)
 
 
 def checked(output, workload=WORKLOAD, variant=COMPILED, **more):

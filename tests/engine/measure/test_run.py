@@ -21,7 +21,7 @@ from jaxprof.engine.measure.run import _complete, inputs_of
 from jaxprof.engine.protocol.request import RunRequest
 from jaxprof.events import BuffersReported, RunSpec
 from jaxprof.session.fold import with_text
-from jaxprof.workloads import built_in
+from jaxprof.workloads import load_built_in
 from jaxprof.workloads.model import Estimate
 
 
@@ -125,7 +125,7 @@ def test_a_capped_run_with_samples_has_a_result():
 
 
 def test_a_preset_completes_what_a_request_leaves_open():
-    selu = built_in("selu")
+    selu = load_built_in("selu")
     first = next(iter(selu.presets.values()))
     assert _complete(selu, {}) == dict(first)
     assert _complete(selu, {"n": 3})["n"] == 3
@@ -219,7 +219,7 @@ def test_a_cancelled_run_begins_no_phase():
     assert events == []
 
 
-SELU = built_in("selu")
+SELU = load_built_in("selu")
 SPEC = RunSpec(workload="selu", variant="jit", how="jit", device="cuda:0", budget_seconds=2.0)
 
 

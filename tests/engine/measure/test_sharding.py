@@ -28,7 +28,7 @@ from jaxprof.engine.measure.sharding import (
 from jaxprof.engine.protocol.request import CompileRequest
 from jaxprof.events import RunFinished, RunSpec, TextRecorded, WarningRaised
 from jaxprof.session.fold import with_text
-from jaxprof.workloads import built_in
+from jaxprof.workloads import load_built_in
 from tables import rows
 
 MESH = AbstractMesh((4, 2), ("data", "model"))
@@ -172,7 +172,7 @@ HERE = Mesh(np.array(jax.devices()[:1]), ("data",))
 
 
 def test_the_command_line_precedes_the_workload():
-    declared = replace(built_in("selu"), shardings=("data", "-,data", None))
+    declared = replace(load_built_in("selu"), shardings=("data", "-,data", None))
     leaves = leaves_of((X, W, 3.0), ["x", "w", "rate"])
     assert elsewhere(declared)._specs(leaves, HERE) == {0: P("data"), 1: P(None, "data")}
     overridden = elsewhere(declared, shard=["x=-,data"])._specs(leaves, HERE)

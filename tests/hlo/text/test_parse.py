@@ -48,7 +48,7 @@ def test_instructions(printed):
     assert (fusion.opcode, fusion.operands) == ("fusion", ("x", "y"))
     assert fusion.operand(1) is printed["main"]["y"]
     assert fusion.operand(2) is None
-    assert fusion.called_computations() == (printed["fused_computation"],)
+    assert fusion.callees() == (printed["fused_computation"],)
     assert [user.name for user in fusion.users] == ["call-start", "tuple"]
     assert fusion.shape.layout.memory_space == 1
     assert list(fusion.attributes) == ["kind", "calls", "metadata", "backend_config"]

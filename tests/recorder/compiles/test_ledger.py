@@ -15,12 +15,12 @@ import pytest
 from golden import held_cases
 from jaxprof.analysis.programs.sentences import compile_reason
 from jaxprof.events import Compiled
-from jaxprof.session.log.codec import bound_numbers
+from jaxprof.session.log.codec import limit_numbers
 from pythons import EVERY
 from recorder.running import SOURCE
 from waiting import SLOWER
 
-bound_numbers(Compiled)  # before msgspec first sees the type, as it remembers it without bounds
+limit_numbers(Compiled)  # before msgspec first sees the type, as it remembers it without bounds
 pytestmark = pytest.mark.process  # a recorded child, shared by the tests
 
 PLANTED = Path(__file__).with_name("planted.py")

@@ -158,6 +158,6 @@ def test_a_damaged_header_refuses_its_file_alone(kind, tmp_path):
             refused = False
         except FileRefusedError:
             refused = True
-        entries = {entry.name: entry for entry in Library(tmp_path).listed()}
+        entries = {entry.name: entry for entry in Library(tmp_path).entries()}
         assert (bool(entries["bad"].problem), entries["good"].workloads) == (refused, ["selu"])
         assert not refused or entries["bad"].process_index == 0, "it claims no place in a job"

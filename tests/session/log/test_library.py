@@ -13,7 +13,7 @@ import program_events
 from folding import written
 from jaxprof import events as e
 from jaxprof.base.errors import StorageError, UsageError
-from jaxprof.session.files import fetched_folder, lasting_name, state_folder
+from jaxprof.session.files import copies_folder, lasting_name, state_folder
 from jaxprof.session.log import Library, LogWriter, new_header
 from jaxprof.session.log.library import read_entry
 from jaxprof.session.log.reader import is_live
@@ -43,13 +43,13 @@ def test_listing_reads_summaries_of_the_newest_first(library):
     os.utime(library.folder / "odd.jaxprof", (1, 1))
     (library.folder / "folder.jaxprof").mkdir()
     (library.folder / "notes.txt").touch()
-    new, old, odd = list(library.listed())
+    new, old, odd = list(library.entries())
     assert (new.name, new.complete, new.live) == ("new", False, False)
     assert (old.name, old.complete, old.workloads) == ("old", True, ["selu"])
     assert [closed.median_seconds for closed in old.closed] == [1e-3]
     assert odd.header is None
     assert "neither a session nor a profile" in odd.problem
-    assert [entry.name for entry in library.listed(limit=2)] == ["new", "old"]
+    assert [entry.name for entry in library.entries(limit=2)] == ["new", "old"]
 
 
 def test_a_session_is_named_by_its_time_and_its_id(library):
@@ -62,7 +62,7 @@ def test_the_users_own_folders_hold_what_is_kept_and_what_is_fetched(tmp_path, m
     for kind in ("state", "cache"):
         monkeypatch.setattr(f"platformdirs.user_{kind}_path", (tmp_path / kind).joinpath)
     assert state_folder() == tmp_path / "state" / "jaxprof"
-    assert fetched_folder() == tmp_path / "cache" / "jaxprof" / "fetched"
+    assert copies_folder() == tmp_path / "cache" / "jaxprof" / "fetched"
 
 
 def test_what_vanishes_while_it_is_listed_is_left_out(library, monkeypatch):
@@ -71,7 +71,7 @@ def test_what_vanishes_while_it_is_listed_is_left_out(library, monkeypatch):
     assert set(library.paths()) == {kept, gone}
     monkeypatch.setattr(Library, "paths", lambda self: [gone, kept])
     gone.unlink()
-    assert [entry.name for entry in library.listed()] == ["kept"]
+    assert [entry.name for entry in library.entries()] == ["kept"]
 
 
 def test_a_job_of_which_a_session_vanishes_is_listed_without_it(library, monkeypatch):
@@ -79,11 +79,11 @@ def test_a_job_of_which_a_session_vanishes_is_listed_without_it(library, monkeyp
     there = sorted(folder.glob("*.jaxprof"))
     monkeypatch.setattr("jaxprof.session.log.library._sessions", lambda folder: there)
     there[0].unlink()
-    [listed] = library.listed()
+    [listed] = library.entries()
     assert [process.path for process in listed.job.processes] == there[1:]
     for path in there[1:]:
         path.unlink()
-    assert list(library.listed()) == []
+    assert list(library.entries()) == []
 
 
 def test_a_session_that_is_being_written_is_listed_as_live_until_it_is_complete(library):
@@ -179,10 +179,10 @@ def test_a_job_is_one_entry_between_the_sessions(library):
     old, new = make(library, "old", 1e9), make(library, "new", 3e9)
     folder = job(library)
     (library.folder / "empty.jaxprof.d").mkdir()
-    assert [entry.path for entry in library.listed()] == [new, folder, old]
-    assert [entry.path for entry in library.listed(1)] == [new]
+    assert [entry.path for entry in library.entries()] == [new, folder, old]
+    assert [entry.path for entry in library.entries(1)] == [new]
     assert library.paths() == [new, old]
-    entry = list(library.listed())[1]
+    entry = list(library.entries())[1]
     assert (entry.name, entry.workloads, entry.problem) == ("train.jaxprof.d", ["train.py"], "")
     assert (entry.complete, entry.live, entry.modified_seconds) == (True, False, 2e9)
     assert entry.size_bytes == sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
@@ -197,7 +197,7 @@ def test_how_each_process_ended_is_read_from_its_end(library):
     gone.unlink()
     again.rename(again.with_name("process-00000-2.jaxprof"))
     again.write_text("an attempt before, which is none")
-    [entry] = library.listed()
+    [entry] = library.entries()
     assert [each.status for each in entry.job.processes] == ["ok", "failed", "interrupted"]
     assert (entry.job.missing, entry.complete) == (1, False)
 
@@ -258,7 +258,7 @@ def test_a_job_that_runs_is_neither_deleted_nor_renamed_nor_pruned(library):
     (folder / "process-00001.jaxprof").unlink()
     writer = LogWriter(new_header(), folder / "process-00001.jaxprof")
     try:
-        [entry] = library.listed()
+        [entry] = library.entries()
         assert (entry.live, entry.running) == (True, True)
         for what in (library.delete, lambda path: library.rename(path, "x")):
             with pytest.raises(StorageError, match="it is being written"):
@@ -273,7 +273,7 @@ def test_rename_keeps_it_a_job(library):
     folder = job(library)
     renamed = library.rename(folder, "better.jaxprof.d")
     assert renamed.name == "better.jaxprof.d"
-    assert [entry.path for entry in library.listed()] == [renamed]
+    assert [entry.path for entry in library.entries()] == [renamed]
     job(library)
     with pytest.raises(StorageError, match="already exists"):
         library.rename(renamed, "train")
@@ -292,6 +292,6 @@ def test_jobs_in_the_current_folder_are_listed_and_never_pruned(state_home, tmp_
     monkeypatch.chdir(here)
     folder = job(Library(here))
     library = Library()
-    assert [entry.path for entry in library.listed()] == [folder]
+    assert [entry.path for entry in library.entries()] == [folder]
     assert library.search("last", jobs=True) == folder
     assert library.prunable(keep=0) == []

@@ -236,7 +236,7 @@ async def test_a_workload_is_compiled_for_devices_that_are_not_here():
 def test_the_last_median_is_one_of_the_same_size_on_this_machine(tmp_path):
     keep_session(tmp_path, "one", ("selu", "numpy", "ok", 4.4e-3), ("selu", "jit", "ok", 0.6e-3))
     keep_session(tmp_path, "two", ("selu", "jit", "ok", 1.2e-3), age_seconds=100)
-    entries = list(Library(tmp_path).listed())
+    entries = list(Library(tmp_path).entries())
     known = {"numpy": "last 4.40 ms", "jit": "last 600 µs"}
     assert last_medians("selu", {"n": 1_000_000}, entries, "box") == known
     assert last_medians("selu", {"n": 1_000_000}, entries, "laptop") == {}, "another machine measured them"

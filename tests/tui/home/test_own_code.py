@@ -28,14 +28,14 @@ def work(tmp_path):
     return folder
 
 
-def listed(walk):
+def entries(walk):
     rows = walk.find(StartList)
     return [row.title for key in rows.keys if (row := rows.row(key))]
 
 
 def test_programs_of_the_folder_come_before_the_kept_sessions(shelf, work):
     keep_session(shelf, "d", ("selu", "jit", "ok", 1e-3))
-    found = own_rows(Library().listed(), work)
+    found = own_rows(Library().entries(), work)
     assert [row.title for row in found[:2]] == ["train.py", "selu"]
     assert found[0].program == ProgramCommand(path="train.py", directory=str(work))
     assert len(found) == 2
@@ -82,7 +82,7 @@ async def test_the_preview_of_another_row_begins_at_its_first_line_also_where_th
     async with walking(SMALL) as walk:
         await walk.home()
         pane = walk.find("#detail")
-        await walk.until(lambda: listed(walk)[:2] == ["selu", "selu"] and pane.max_scroll_y > 9)
+        await walk.until(lambda: entries(walk)[:2] == ["selu", "selu"] and pane.max_scroll_y > 9)
         pane.scroll_to(y=9, animate=False)
         await walk.until(lambda: pane.scroll_y == 9)
         await walk.press("down")
@@ -97,7 +97,7 @@ async def test_a_program_that_is_recorded_now_is_followed_and_one_that_has_ended
     writer.append(e.RunPlanned(run="r1", spec=spec))
     writer.append(e.ProgramStarted(run="r1", argv=["serve.py"], how="record", directory="/"))
     async with walking(SMALL) as walk:
-        await walk.until(lambda: "serve.py" in listed(walk))
+        await walk.until(lambda: "serve.py" in entries(walk))
         await walk.shows("running")
         await walk.press("home enter")
         await walk.until(lambda: walk.app.session_path == path)

@@ -15,7 +15,7 @@ from jaxprof.analysis.programs.functions import Definition, FunctionCompiles, by
 from jaxprof.analysis.programs.sentences import note_text, window_text
 from jaxprof.analysis.programs.steps import IterationSeries, StepFigures, iteration_series, loops, loops_around
 from jaxprof.base.grouping import grouped, totals
-from jaxprof.base.text import raised_at, safe
+from jaxprof.base.text import exception_line, safe
 from jaxprof.base.units import seconds
 from jaxprof.base.values import frozen
 from jaxprof.events import (
@@ -271,7 +271,7 @@ class ProgramResult:
         if ended is not None and ended.error:
             return ended.error, ended.error_at, ended.error_seconds
         lines = [line for line in self.run.log if line.stream == "stderr"]
-        number = raised_at([line.text for line in lines])
+        number = exception_line([line.text for line in lines])
         return ("", NOWHERE, None) if number is None else (lines[number].text, NOWHERE, lines[number].monotonic_seconds)
 
     @property

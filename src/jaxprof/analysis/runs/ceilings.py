@@ -92,7 +92,7 @@ def ceilings_for(session: Session, run: Run) -> DevicePeaks | None:
     elsewhere = device_elsewhere(run)
     if elsewhere is not None:
         return elsewhere
-    from jaxprof.hlo.kernels.cost.peaks import device_of_kind, measured_device, with_measured
+    from jaxprof.hlo.kernels.cost.peaks import device_from_ceilings, device_of_kind, with_measured
 
     kind = device_kind(session, run)
     measured = session_rates(session, run.plan.device)
@@ -104,7 +104,7 @@ def ceilings_for(session: Session, run: Run) -> DevicePeaks | None:
     if datasheet is not None:
         return with_measured(datasheet, _source(measured), bandwidth, peaks) if measured else datasheet
     if bandwidth and peaks:
-        return measured_device(run.plan.device, _source(measured), 0, bandwidth, peaks)
+        return device_from_ceilings(run.plan.device, _source(measured), 0, bandwidth, peaks)
     return None
 
 
@@ -419,9 +419,9 @@ def _utilisation(
 
 def _products(module: Module, device: DevicePeaks | None, times: int) -> Iterator[_Product]:
     """Yield the matrix products of so many executions of a module, and other kernels whose FLOPs are unknown."""
-    from jaxprof.hlo.kernels.kernels import kernels, recomputed
+    from jaxprof.hlo.kernels.kernels import kernels, kernels_run_again
 
-    again = {id(kernel) for kernel in recomputed(module)}
+    again = {id(kernel) for kernel in kernels_run_again(module)}
     for kernel in kernels(module):
         flops = None if kernel.conditional or not times else kernel.total_flops
         if kernel.uses_matrix_units and flops is not None:

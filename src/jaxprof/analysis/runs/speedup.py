@@ -16,7 +16,7 @@ from jaxprof.base.values import frozen
 from jaxprof.events import DeviceReading
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS, RunLaunch
-from jaxprof.stats.comparison import TimeComparison, compare, compare_apart, corrected, refuse
+from jaxprof.stats.comparison import TimeComparison, compare, compare_apart, correct_for_family, refuse
 from jaxprof.stats.summary import ALONE_MARGIN, ALONE_MARGIN_OF_ONE, Summary, summarise_run, turns_over_alone
 from jaxprof.stats.turns import BLOCK_SECONDS, Block, LaunchBlocks, in_blocks, middle
 
@@ -144,7 +144,7 @@ def compare_once(run_a: Run, run_b: Run, phases: Container[str]) -> dict[str, Ti
             blocks_of_both = Block(0, tuple(before)), Block(1, tuple(after))
             blocks[phase] = [LaunchBlocks(blocks_of_both, in_turns=False)]
     comparisons = {phase: compare(launches) for phase, launches in blocks.items()}
-    return dict(zip(comparisons, corrected(list(comparisons.values())), strict=True))
+    return dict(zip(comparisons, correct_for_family(list(comparisons.values())), strict=True))
 
 
 @frozen

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import click
 
-from jaxprof.base.config import KEYS, SETTINGS, Config, config_path, keep, parsed, read_config
+from jaxprof.base.config import KEYS, SETTINGS, Config, config_path, keep, read_config, setting_value
 from jaxprof.base.text import safe
 from jaxprof.cli import options
 from jaxprof.cli.answers import print_answer
@@ -64,7 +64,7 @@ def set_(name: str, value: str) -> None:
         for clash in clashes(check_keys(read_config().keys)):
             note(f"! {clash}")
     else:
-        keep(name, parsed(name, value, "the command line"))
+        keep(name, setting_value(name, value, "the command line"))
     note(f"set in {config_path()}")
 
 

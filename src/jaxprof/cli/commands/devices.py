@@ -138,7 +138,7 @@ def install(vendor: Vendor, yes: bool, python: Path | None, allow_unpinned: bool
 
     interpreter = find_interpreter(python)
     kit = wheels.KITS[vendor]
-    there = wheels.installed_folder(vendor, interpreter.path)
+    there = wheels.folder_if_installed(vendor, interpreter.path)
     if there is not None:
         note(f"already installed in {there}")
         return

@@ -60,7 +60,7 @@ def command(words: tuple[str, ...], every: bool, schema: bool, form: str) -> Non
         else:
             raise no_form("--schema", form, "text", "json")
         return
-    from jaxprof.base.limits import bounded_memory
+    from jaxprof.base.limits import memory_bound
     from jaxprof.query.execution import execute, memory_errors
 
     *names, sql = words or ("",)
@@ -76,7 +76,7 @@ def command(words: tuple[str, ...], every: bool, schema: bool, form: str) -> Non
     if not every and not names:
         raise UsageError("no session was named", f"Name a session, or --all, before the SQL: {_EXAMPLE}")
     with ExitStack() as stack:
-        stack.enter_context(bounded_memory())
+        stack.enter_context(memory_bound())
         sources = _sources(names, every, stack, processes_wanted="processes" in sql.lower())
         answer = stack.enter_context(execute(sql, sources))
         notes(f"note: {notice}" for notice in answer.notices)

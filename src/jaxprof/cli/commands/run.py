@@ -186,7 +186,7 @@ def _print_catalogue(name: str | None, python: Path | None, arguments: tuple[str
 
         infos = describe(find_interpreter(python), [target.word], arguments)
     else:
-        infos = workloads.infos() if target is None else [workload_info(workloads.built_in(target.word))]
+        infos = workloads.infos() if target is None else [workload_info(workloads.load_built_in(target.word))]
     several = name is None or len(infos) > 1
     next_commands = [command_line("run", *(["--describe"] if several else []), info.target) for info in infos[:1]]
     if not several:

@@ -51,7 +51,7 @@ def list_(form: str) -> None:
     from jaxprof.report.renderers import Table, text_lines
 
     library = Library()
-    entries = list(library.listed())
+    entries = list(library.entries())
     total = sum(entry.size_bytes for entry in entries)
     if form == "json":
         data = {"folder": str(library.folder), "size_bytes": total, "sessions": entries}
@@ -132,13 +132,13 @@ def _state(entry: Entry) -> str:
 
 def _delete(library: Library, doomed: Sequence[Path], *, yes: bool) -> None:
     """Delete after asking. Without a terminal, `--yes` is required."""
-    from jaxprof.session.log.library import kept_bytes
+    from jaxprof.session.log.library import bytes_on_disk
 
     if not doomed:
         note("Nothing to delete.")
         return
     jobs = sum(path.is_dir() for path in doomed)
-    what = f"{_counts(len(doomed) - jobs, jobs)} ({bytes_(kept_bytes(*doomed))})"
+    what = f"{_counts(len(doomed) - jobs, jobs)} ({bytes_(bytes_on_disk(*doomed))})"
     notes(map(str, doomed))
     if confirm(f"Delete {what}?", yes=yes):
         for path in doomed:

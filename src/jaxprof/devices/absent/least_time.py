@@ -103,7 +103,7 @@ def _bytes_sent(collective: Collective, level: Level) -> float:
 _MOST_UPDATES = 64
 
 
-def elapsed_seconds(module: Module, seconds: Callable[[Kernel], float]) -> float | None:
+def makespan_seconds(module: Module, seconds: Callable[[Kernel], float]) -> float | None:
     """Return the seconds from the first kernel to the last if each takes `seconds` a run and asynchronous ones overlap;
     None if a trip count is not known."""
     if module.entry is None:
@@ -113,11 +113,11 @@ def elapsed_seconds(module: Module, seconds: Callable[[Kernel], float]) -> float
     for name in module.once(Execution).post_order:
         computation = module.get(name)
         if computation is not None:
-            elapsed[name] = _run_seconds(computation, by_computation, seconds, elapsed)
+            elapsed[name] = _seconds_of(computation, by_computation, seconds, elapsed)
     return elapsed.get(module.entry.name)
 
 
-def _run_seconds(
+def _seconds_of(
     computation: Computation,
     kernels: Mapping[tuple[str, str], Kernel],
     seconds: Callable[[Kernel], float],
@@ -136,7 +136,7 @@ def _run_seconds(
             continue
         took: float | None
         if called := edges.get(instruction.name):
-            took = _called_seconds(called, elapsed)
+            took = _callee_seconds(called, elapsed)
             if took is None:
                 return None
             asynchronous = instruction.opcode == "async-start"
@@ -152,7 +152,7 @@ def _run_seconds(
     return max(now, *running.values()) if running else now
 
 
-def _called_seconds(edges: list[CallEdge], elapsed: Mapping[str, float | None]) -> float | None:
+def _callee_seconds(edges: list[CallEdge], elapsed: Mapping[str, float | None]) -> float | None:
     """Return the seconds of the computations that an instruction calls, of its branches only the fastest; None if a
     number of calls is unknown."""
     total = 0.0
@@ -215,10 +215,10 @@ def kernel_bound(kernel: Kernel, machine: Machine, over: Exchange | None) -> tup
 def step_time(module: Module, machine: Machine) -> StepTime:
     exchanged = exchanges(module, machine)
 
-    def bound(kernel: Kernel) -> float:
+    def least_seconds(kernel: Kernel) -> float:
         return kernel_bound(kernel, machine, exchanged.get((kernel.computation, kernel.name)))[1] or 0.0
 
-    elapsed = elapsed_seconds(module, bound)
+    elapsed = makespan_seconds(module, least_seconds)
     if elapsed is None:
         return StepTime(None, "")
     in_use = {"kernels": elapsed, "memory": 0.0}

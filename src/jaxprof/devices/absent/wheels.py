@@ -169,7 +169,7 @@ def environment(vendor: Vendor, python: str) -> dict[str, str]:
     )
 
 
-def installed_folder(vendor: Vendor, python: str) -> Path | None:
+def folder_if_installed(vendor: Vendor, python: str) -> Path | None:
     """Return the folder of the wheels for this interpreter's jax; None if they are not installed."""
     destination = folder(vendor, _facts(python, ()))
     return destination if (destination / "complete").exists() else None

@@ -178,7 +178,7 @@ class Obstacle(NamedTuple):
     hint: str = ""
 
 
-def hindered(device: Device, obstacle: Obstacle | None) -> Device:
+def with_obstacle(device: Device, obstacle: Obstacle | None) -> Device:
     """Return the device with what keeps JAX from it; unchanged if nothing known does: JAX decides then."""
     if obstacle is None:
         return device
@@ -188,7 +188,7 @@ def hindered(device: Device, obstacle: Obstacle | None) -> Device:
 def _on_bus(platform: str, kind: str, pci_bus_id: str | None, obstacle: Obstacle | None) -> Device:
     """Return a device that NVML does not list, found only on the bus. Its number is not known yet."""
     name = HIDDEN if platform == "cuda" else platform
-    return hindered(Device(id=f"{name}:0", platform=platform, kind=kind, pci_bus_id=pci_bus_id), obstacle)
+    return with_obstacle(Device(id=f"{name}:0", platform=platform, kind=kind, pci_bus_id=pci_bus_id), obstacle)
 
 
 def cuda_obstacle(listing: NvidiaListing, target: TargetInterpreter, environment: Mapping[str, str]) -> Obstacle | None:

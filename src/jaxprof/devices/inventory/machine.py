@@ -17,6 +17,7 @@ import platform
 import re
 import sys
 from collections.abc import Container, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,11 @@ from jaxprof.devices.inventory.accelerators import (
     bus_accelerators,
     cuda_obstacle,
     gpu_obstacle,
-    hindered,
     read_machine,
     read_target,
+    with_obstacle,
 )
-from jaxprof.devices.inventory.placement import settled_order, visible_gpus
+from jaxprof.devices.inventory.placement import order_variables, visible_gpus
 from jaxprof.devices.live.host import CpuFacts, read_cpu
 from jaxprof.devices.live.nvidia import NvidiaListing, normal_pci_bus_id, nvml_threads
 from jaxprof.events import Scalar
@@ -78,7 +79,7 @@ def local_devices(facts: Facts | None = None) -> tuple[Device, ...]:
         core_count=facts.cpu.usable_cores,
     )
     listing = facts.nvidia
-    environment = {**facts.environment, **settled_order(facts.environment)}
+    environment = {**facts.environment, **order_variables(facts.environment)}
     general = cuda_obstacle(listing, facts.target, environment)
     visible = visible_gpus(listing.gpus, environment)
     every = [part for gpu in listing.gpus for part in (gpu, *gpu.mig)]
@@ -93,7 +94,7 @@ def local_devices(facts: Facts | None = None) -> tuple[Device, ...]:
             identifier = gpu.id if gpu in listing.gpus else free_id(HIDDEN, taken)
             taken.append(identifier)
         placed = replace(gpu, id=identifier, cuda_ordinal=ordinal if visible.certain else None)
-        gpus.append(hindered(placed, own if gpu.mig_enabled or gpu.fault else general or own))
+        gpus.append(with_obstacle(placed, own if gpu.mig_enabled or gpu.fault else general or own))
     devices = [cpu, *gpus]
     taken += [device.id for device in devices]
     for extra in bus_accelerators(facts.machine, facts.nvidia, facts.target, facts.environment):
@@ -164,6 +165,9 @@ def environment_facts(facts: Facts | None = None) -> dict[str, Value]:
     Nothing in it could be a secret or name a person: no user or home folder, no host's address, no path.
     `jaxprof.base.private` decides which environment variables may be kept."""
     facts = gather(python=None) if facts is None else facts
+    distribution = None
+    with suppress(OSError):  # a system that does not say
+        distribution = platform.freedesktop_os_release().get("PRETTY_NAME")
     gpus: list[dict[str, Scalar | None]] = [
         {"name": gpu.kind, "uuid": gpu.uuid, "memory_bytes": gpu.memory_limit_bytes, "mig_enabled": gpu.mig_enabled}
         for gpu in facts.nvidia.gpus
@@ -172,7 +176,7 @@ def environment_facts(facts: Facts | None = None) -> dict[str, Value]:
         "system": platform.system(),
         "kernel": platform.release(),
         "machine": platform.machine(),
-        "distribution": _distribution(),
+        "distribution": distribution,
         "container": container_hint(facts.environment),
         "python": platform.python_version(),
         "cpu_model": facts.cpu.model,
@@ -194,13 +198,6 @@ def container_hint(environment: Mapping[str, str]) -> str | None:
         if Path(path).exists():
             return name
     return None
-
-
-def _distribution() -> str | None:
-    try:
-        return platform.freedesktop_os_release().get("PRETTY_NAME")
-    except OSError:
-        return None
 
 
 def merge(local: Sequence[Device], answer: Mapping[str, Any]) -> tuple[Device, ...]:
@@ -227,7 +224,7 @@ def merge(local: Sequence[Device], answer: Mapping[str, Any]) -> tuple[Device, .
         elif here and theirs.platform == "cpu":  # several CPU devices on one machine share the same cores
             match = next((device for device in joined if device.platform == "cpu"), None)
         is_default = theirs.id == answer.get("default")
-        joined.append(replace(_joined(match, theirs), is_default=is_default))
+        joined.append(replace(_combine(match, theirs), is_default=is_default))
     taken = {device.id for device in joined}
     # JAX reports no address of TPUs and AMD GPUs, so they are only counted: if it lists fewer than the machine has,
     # that many are unused, and which ones is unknown.
@@ -264,14 +261,14 @@ def _jax_device(reported: Mapping[str, Any]) -> Device:
     return Device(
         id=identifier,
         platform=platform,
-        kind=_known(reported, "kind", str),
-        process=_known(reported, "process", int),
-        memory_used_bytes=_known(reported, "memory_in_use_bytes", int),
-        allocator_limit_bytes=_known(reported, "memory_limit_bytes", int),
-        core_count=_known(reported, "core_count", float),
-        compute_capability=_known(reported, "compute_capability", str),
-        uuid=_known(reported, "uuid", str),
-        pci_bus_id=normal_pci_bus_id(_known(reported, "pci_bus_id", str)),
+        kind=_value_of(reported, "kind", str),
+        process=_value_of(reported, "process", int),
+        memory_used_bytes=_value_of(reported, "memory_in_use_bytes", int),
+        allocator_limit_bytes=_value_of(reported, "memory_limit_bytes", int),
+        core_count=_value_of(reported, "core_count", float),
+        compute_capability=_value_of(reported, "compute_capability", str),
+        uuid=_value_of(reported, "uuid", str),
+        pci_bus_id=normal_pci_bus_id(_value_of(reported, "pci_bus_id", str)),
         used_by_jax=True,
     )
 
@@ -295,7 +292,7 @@ def _match(theirs: Device, rest: Sequence[Device], ordinal: int | None) -> Devic
     return placed or _only([device for device in of_kind if device.cuda_ordinal is None and device.id[:5] == "cuda:"])
 
 
-def _joined(ours: Device | None, theirs: Device) -> Device:
+def _combine(ours: Device | None, theirs: Device) -> Device:
     """Return one device with JAX's description of itself, and the machine's description of the hardware."""
     if ours is None:
         return replace(theirs, memory_limit_bytes=theirs.allocator_limit_bytes)
@@ -322,7 +319,7 @@ def _only(devices: Sequence[Device]) -> Device | None:
     return devices[0] if len(devices) == 1 else None
 
 
-def _known(reported: Mapping[str, Any], key: str, kind: type[Any]) -> Any:
+def _value_of(reported: Mapping[str, Any], key: str, kind: type[Any]) -> Any:
     """Return the value as `kind`; None if it is missing or has another type."""
     value = reported.get(key)
     if value is None:

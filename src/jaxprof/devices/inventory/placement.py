@@ -59,7 +59,7 @@ def visible_gpus(gpus: Sequence[Device], environment: Mapping[str, str]) -> Visi
     return Visible(tuple(visible), certain)
 
 
-def settled_order(environment: Mapping[str, str]) -> dict[str, str]:
+def order_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """Return variables to add to `environment` so that CUDA numbers by PCI address, as nvidia-smi does, not by speed.
     Empty if the user chose: indices in `CUDA_VISIBLE_DEVICES` would mean other GPUs in another order."""
     chosen = ORDER_VARIABLE in environment or VARIABLE in environment
@@ -171,7 +171,7 @@ def _only_this(device: Device, environment: Mapping[str, str]) -> dict[str, str]
 def _users_entry(number: int, environment: Mapping[str, str]) -> dict[str, str]:
     entries = [entry.strip() for entry in environment.get(VARIABLE, "").split(",") if entry.strip()]
     entry = entries[number] if number < len(entries) else str(number)
-    return {VARIABLE: entry, **settled_order(environment)}
+    return {VARIABLE: entry, **order_variables(environment)}
 
 
 def _fraction(environment: Mapping[str, str]) -> float:

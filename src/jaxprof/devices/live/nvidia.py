@@ -151,16 +151,16 @@ class Nvml:
             monotonic_seconds=time.monotonic(),
             fault=self._asking.fault,
             ecc_errors=_integer(ecc),
-            utilisation=_scaled(getattr(use, "gpu", None), 0.01),
+            utilisation=_in_unit(getattr(use, "gpu", None), 0.01),
             memory_used_bytes=_integer(getattr(memory, "used", None)),
             memory_limit_bytes=_integer(getattr(memory, "total", None)),
-            power_watts=_scaled(self._ask_of(whole, "nvmlDeviceGetPowerUsage"), 1e-3),
-            power_limit_watts=_scaled(self._ask_of(whole, "nvmlDeviceGetEnforcedPowerLimit"), 1e-3),
-            temperature_celsius=_scaled(
+            power_watts=_in_unit(self._ask_of(whole, "nvmlDeviceGetPowerUsage"), 1e-3),
+            power_limit_watts=_in_unit(self._ask_of(whole, "nvmlDeviceGetEnforcedPowerLimit"), 1e-3),
+            temperature_celsius=_in_unit(
                 old if old is not None else self._ask_of(chip, "nvmlDeviceGetTemperatureV", _TEMPERATURE_GPU), 1.0
             ),
-            clock_hertz=_scaled(self._ask_of(chip, "nvmlDeviceGetClockInfo", _CLOCK_SM), 1e6),
-            clock_limit_hertz=_scaled(self._ask_of(chip, "nvmlDeviceGetMaxClockInfo", _CLOCK_SM), 1e6),
+            clock_hertz=_in_unit(self._ask_of(chip, "nvmlDeviceGetClockInfo", _CLOCK_SM), 1e6),
+            clock_limit_hertz=_in_unit(self._ask_of(chip, "nvmlDeviceGetMaxClockInfo", _CLOCK_SM), 1e6),
             throttle_reasons=throttle_words(bits) if isinstance(bits, int) else [],
             processes=[  # the largest memory first
                 {"pid": pid, "name": who[pid][0], "user": who[pid][1], "memory_bytes": memory_bytes[pid]}
@@ -192,8 +192,8 @@ class Nvml:
             connections += [Connection(gpu=f"{other}", over=over)] if over else []
         return Wiring(
             performance_state=number("PerformanceState"),
-            memory_clock_hertz=_scaled(number("ClockInfo", _CLOCK_MEMORY), 1e6),
-            memory_clock_limit_hertz=_scaled(number("MaxClockInfo", _CLOCK_MEMORY), 1e6),
+            memory_clock_hertz=_in_unit(number("ClockInfo", _CLOCK_MEMORY), 1e6),
+            memory_clock_limit_hertz=_in_unit(number("MaxClockInfo", _CLOCK_MEMORY), 1e6),
             pcie_generation=number("CurrPcieLinkGeneration"),
             pcie_generation_limit=number("MaxPcieLinkGeneration"),
             pcie_lanes=number("CurrPcieLinkWidth"),
@@ -238,7 +238,7 @@ class Nvml:
         capability = self._ask_of(handle, "nvmlDeviceGetCudaComputeCapability")
         known = isinstance(capability, list | tuple) and len(capability) == 2
         gpu = replace(
-            self._described((index, None), handle),
+            self._describe((index, None), handle),
             pci_bus_id=self._pci_address(handle),
             compute_capability=f"{capability[0]}.{capability[1]}" if known else None,
             mig_enabled=enabled,
@@ -246,7 +246,7 @@ class Nvml:
         )
         return replace(gpu, mig=self._instances(gpu, handle)) if enabled else gpu
 
-    def _described(self, key: tuple[int, int | None], handle: Any) -> Device:
+    def _describe(self, key: tuple[int, int | None], handle: Any) -> Device:
         """Return what a GPU and a MIG instance both say: name, UUID and memory."""
         memory = self._ask_of(handle, "nvmlDeviceGetMemoryInfo")
         return Device(
@@ -267,7 +267,7 @@ class Nvml:
             instance = self._handle(key)
             if instance is None:  # instances may be numbered with gaps
                 continue
-            described = self._described(key, instance)
+            described = self._describe(key, instance)
             instances.append(
                 replace(
                     described,
@@ -334,7 +334,7 @@ class Question(Generic[T]):
         with self._answered:
             if not self._asking:
                 self._asking = True
-                threading.Thread(target=self._run, name="jaxprof-nvml", daemon=True).start()
+                threading.Thread(target=self._answer_once, name="jaxprof-nvml", daemon=True).start()
 
     def last(self, wait_seconds: float | None) -> T | None:
         """Return the last answer, None before the first. Waits for the one that is being given (None: for ever), unless
@@ -344,7 +344,7 @@ class Question(Generic[T]):
             self._late = not answered
             return self._answer
 
-    def _run(self) -> None:
+    def _answer_once(self) -> None:
         answer = None
         try:
             answer = self._ask()
@@ -461,7 +461,7 @@ def _integer(value: Any) -> int | None:
     return value
 
 
-def _scaled(value: Any, scale: float) -> float | None:
+def _in_unit(value: Any, scale: float) -> float | None:
     whole = _integer(value)
     return None if whole is None else whole * scale
 

@@ -29,7 +29,7 @@ def is_stopped(pid: int) -> bool:
         return False
 
 
-def suspended_seconds() -> float:
+def seconds_suspended() -> float:
     """Return for how long the machine has been suspended since it started; 0 if the system does not report it."""
     boot = getattr(time, "CLOCK_BOOTTIME", None)
     return time.clock_gettime(boot) - time.monotonic() if boot is not None else 0.0
@@ -43,7 +43,7 @@ class PauseWatch:
         pid: int,
         *,
         looks_stopped: Callable[[int], bool] = is_stopped,
-        suspended: Callable[[], float] = suspended_seconds,
+        suspended: Callable[[], float] = seconds_suspended,
     ) -> None:
         """`looks_stopped`: whether a signal has stopped the process `pid`. `suspended`: for how long the machine has
         been suspended, in seconds."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from jaxprof.analysis.runs.run_result import result
 from jaxprof.base.errors import UsageError
-from jaxprof.base.grouping import paired
+from jaxprof.base.grouping import pair_up
 from jaxprof.base.units import counted
 from jaxprof.base.values import frozen
 from jaxprof.findings.compare import FigureDifference
@@ -162,7 +162,7 @@ def paired_programs(before: Sequence[Program], after: Sequence[Program]) -> list
         lambda program: (program[1].device_kind, program[1].plan.workload),
         alone,
     ]
-    return paired(before, after, keys)
+    return pair_up(before, after, keys)
 
 
 def _notes(before: Program, after: Program, *, is_kept: bool) -> Iterator[str]:

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from jaxprof.analysis.kernels import MeasuredKernel
-from jaxprof.base.grouping import paired
+from jaxprof.base.grouping import pair_up
 from jaxprof.base.values import frozen
 from jaxprof.findings.compare import Difference
 from jaxprof.hlo.fingerprint import NUMBERS, Fingerprints, settings_of
@@ -167,7 +167,7 @@ def kernel_differences(
     matched = {id(kernel) for row in rows for kernel in (row.before_measured, row.after_measured)}
     ours, theirs = ([kernel for kernel in side if id(kernel) not in matched] for side in (ours, theirs))
     # ops of the captures that no HLO describes, by their names without the numbers that XLA appends
-    outside = paired(ours, theirs, [lambda kernel: kernel.name, lambda kernel: NUMBERS.sub("", kernel.name)])
+    outside = pair_up(ours, theirs, [lambda kernel: kernel.name, lambda kernel: NUMBERS.sub("", kernel.name)])
     rows += [KernelDifference("outside", None, None, (), *both) for both in outside]
     return KernelDifferences(tuple(sorted(rows, key=_rank)), *took)
 
@@ -305,7 +305,7 @@ class _Pairing:
 
     def _pair_by(self, *keys: _Key) -> None:
         for key in keys:  # one key at a time: the place of a kernel depends on earlier pairs
-            for one, other in paired(self._without_partner(self._ours), self._without_partner(self._theirs), [key]):
+            for one, other in pair_up(self._without_partner(self._ours), self._without_partner(self._theirs), [key]):
                 if one is not None and other is not None:
                     self._join(one, other)
 

@@ -20,7 +20,7 @@ from jaxprof.analysis.kernels.memory import KINDS, SCHEDULE, MemoryPicture, memo
 from jaxprof.analysis.opener import read_module
 from jaxprof.analysis.runs.run_result import RunCost, cost_of_call, module_cost, result
 from jaxprof.analysis.runs.speedup import AbVersus, compare_once, compare_times, side_versus
-from jaxprof.base.grouping import Pair, paired, pairs
+from jaxprof.base.grouping import Pair, pair_up, pairs
 from jaxprof.base.values import frozen
 from jaxprof.findings.compare import Difference, FigureDifference, environments, exact_facts, figures
 from jaxprof.session import Run, Session
@@ -175,7 +175,7 @@ def session_difference(
             keys.append(lambda run: "program" if run.is_program else None)
         if all(len({run.plan.workload for run in side if run.plan.target}) == 1 for side in (ours, theirs)):
             keys.append(lambda run: (run.plan.side, measurement(run)) if run.plan.target else None)
-        pairs = paired(ours, theirs, keys)
+        pairs = pair_up(ours, theirs, keys)
     runs: list[RunDifference] = []
     for first, second in pairs:
         if first is None or second is None:

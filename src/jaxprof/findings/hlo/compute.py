@@ -17,7 +17,7 @@ from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, flops_of, foun
 from jaxprof.hlo.kernels.attention import is_any_product, scores_before
 from jaxprof.hlo.kernels.dataflow import Value, origin_through, same_elements, sources, upstream
 from jaxprof.hlo.kernels.execution import Execution, functions_of_calls
-from jaxprof.hlo.kernels.kernels import MATRIX_KINDS, Kernel, recomputed
+from jaxprof.hlo.kernels.kernels import MATRIX_KINDS, Kernel, kernels_run_again
 from jaxprof.hlo.kernels.kinds import instructions_in, values_of
 from jaxprof.hlo.text.model import Instruction
 
@@ -160,7 +160,7 @@ def _gemm_sizes(instruction: Instruction) -> set[int]:
     unfused=True,
 )
 def rematerialisation(scene: Scene) -> Iterator[Finding]:
-    kernels = recomputed(scene.module)
+    kernels = kernels_run_again(scene.module)
     flops = flops_of(kernels)
     share = f" ({percent(flops / whole)} of all FLOPs)" if (whole := flops_of(scene.kernels)) else ""
     rest = f"values that the forward pass did not keep: {scaled(flops, 'FLOP')}{share}, {{bytes}} a run"

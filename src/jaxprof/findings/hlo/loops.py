@@ -143,7 +143,7 @@ def _kernel_of(value: Value) -> Instruction:
 )
 def whole_carry(scene: Scene) -> Iterator[Finding]:
     for loop, times in scene.loops():
-        body = loop.called_computations()[0]
+        body = loop.callees()[0]
         if body.root is None or body.root.opcode != "tuple":
             continue
         state = _State(body, body.root)
@@ -364,7 +364,7 @@ def longest_lane(scene: Scene) -> Iterator[Finding]:
 def _lanes(loop: Instruction) -> int:
     """Return how many elements go on by themselves in a loop that `vmap` made of theirs; 0 for any other loop. JAX
     gives the any-reduction in its condition and the selects in its body the name of the loop."""
-    name, called = loop.metadata.op_name, loop.called_computations()
+    name, called = loop.metadata.op_name, loop.callees()
     roots = [computation.root for computation in called if computation.root is not None]
     if len(roots) != 2 or "vmap(" not in name:
         return 0

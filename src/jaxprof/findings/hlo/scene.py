@@ -99,7 +99,7 @@ class Scene:
         for edges in self.module.once(Execution).edges.values():
             for edge in edges:
                 is_body = edge.caller.opcode == "while" and edge.callee in edge.caller.called[:1]
-                if is_body and edge.caller.called_computations():
+                if is_body and edge.caller.callees():
                     yield edge.caller, edge.times
 
     def kernels_in(self, loop: Instruction) -> list[Kernel]:

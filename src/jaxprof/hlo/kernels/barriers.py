@@ -19,7 +19,7 @@ from operator import attrgetter
 
 from jaxprof.base.values import frozen
 from jaxprof.hlo import not_collecting
-from jaxprof.hlo.files import stated_reasons
+from jaxprof.hlo.files import reasons_in
 from jaxprof.hlo.kernels.cost.linear import is_spread_reduction
 from jaxprof.hlo.kernels.dataflow import MOST_STEPS, Value, origin_through, resolve, same_elements, sources, upstream
 from jaxprof.hlo.kernels.flow import Array, Flow, Passage
@@ -106,7 +106,7 @@ def barriers(module: Module) -> tuple[Barrier, ...]:
     if not module.is_optimised:
         return ()
     with not_collecting():
-        ordered = sorted(_barriers(module.once(Flow), stated_reasons(module)), key=attrgetter("bytes"), reverse=True)
+        ordered = sorted(_barriers(module.once(Flow), reasons_in(module)), key=attrgetter("bytes"), reverse=True)
     return tuple(ordered)
 
 
@@ -210,7 +210,7 @@ def _is_inside(value: Value, kernel: Kernel) -> bool:
 def _parameters(passage: Passage) -> list[Instruction]:
     """Return the parameters of the consumer, a fusion, through which the array comes."""
     names = passage.consumer.instruction.operands
-    called = passage.consumer.instruction.called_computations()
+    called = passage.consumer.instruction.callees()
     numbers = {number for number, name in enumerate(names) if name == names[passage.number]}
     return [parameter for parameter in called[0].parameters if parameter.parameter_number in numbers] if called else []
 

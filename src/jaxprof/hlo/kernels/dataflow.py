@@ -153,7 +153,7 @@ def downstream(value: Value) -> Iterator[Value]:
             elif opcode in RENAMING:
                 waiting.append(Value(user, current.member, fusions))
             elif opcode == "fusion":
-                called = user.called_computations()
+                called = user.callees()
                 for parameter in called[0].parameters if called else ():
                     number = parameter.parameter_number
                     if number is not None and user.operands[number : number + 1] == (instruction.name,):

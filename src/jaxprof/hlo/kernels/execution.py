@@ -175,7 +175,7 @@ def is_one_kernel(call: Instruction) -> bool:
     makes one function of loops of any size, and what they do is to be seen."""
     if not is_small_call(call):
         return False
-    inside = (inner for computation in call.called_computations() for inner in computation.instructions)
+    inside = (inner for computation in call.callees() for inner in computation.instructions)
     return not any(inner.opcode in CONTROL for inner in inside)
 
 
@@ -192,7 +192,7 @@ def calls_of(instruction: Instruction) -> list[CallEdge]:
     """Return the computations that an instruction runs."""
     if instruction.opcode == "async-start":
         # One that wraps a single operation is itself the kernel.
-        inner = next(iter(instruction.called_computations()), None)
+        inner = next(iter(instruction.callees()), None)
         working = [each.opcode for each in inner.instructions if each.opcode not in FREE] if inner is not None else []
         is_single = len(working) == 1 and working[0] not in CONTROL
         return [CallEdge(instruction, inner.name, 1)] if inner is not None and not is_single else []
@@ -225,7 +225,7 @@ def trip_count(loop: Instruction) -> int | None:
         if number is not None:
             return number
     state = loop.operand(0)
-    roots = [computation.root for computation in loop.called_computations()]
+    roots = [computation.root for computation in loop.callees()]
     body, condition = roots if len(roots) == 2 else (None, None)
     compare = _follow(condition)
     compared = _operands(compare) if compare is not None and compare.opcode == "compare" else []

@@ -241,7 +241,7 @@ def stream(module: Module) -> Iterator[Kernel]:
             if key is not None and len(forms) < _MOST_ALIKE:
                 forms[key] = traits
             if large and instruction.opcode == "fusion":
-                for fused_computation in instruction.called_computations():
+                for fused_computation in instruction.callees():
                     fused_computation.forget()
         yield Kernel(instruction, traits, count, conditional)
 
@@ -401,7 +401,7 @@ def alike(instruction: Instruction) -> Hashable | None:
 
 def _text_of_fusion(fusion: Instruction) -> str:
     """Return the text of the fused computation and the fusion's settings in a form that does not depend on names."""
-    called = fusion.called_computations()
+    called = fusion.callees()
     if len(called) != 1 or called[0].is_synthetic:
         return ""
     _, start, end = called[0].span
@@ -417,7 +417,7 @@ def _text_of_fusion(fusion: Instruction) -> str:
     return f"{attributes.get('kind', '')} {attributes.get('backend_config', '')} {written}"
 
 
-def recomputed(module: Module) -> list[Kernel]:
+def kernels_run_again(module: Module) -> list[Kernel]:
     """Return the kernels that compute a second time what the forward pass computed.
 
     JAX marks the second computation in `op_name`. If the first one is no longer in the program (the value of the loss

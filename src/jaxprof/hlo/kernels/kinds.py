@@ -56,7 +56,7 @@ def kind_of(instruction: Instruction, inside: Sequence[Instruction] | None = Non
     `instructions_in`, if already known."""
     opcode = instruction.opcode
     if opcode == "async-start":
-        wrapped = (each for called in instruction.called_computations() for each in called.instructions)
+        wrapped = (each for called in instruction.callees() for each in called.instructions)
         for each in wrapped:
             if each.opcode not in FREE and each.opcode != "async-start":
                 return kind_of(each)
@@ -64,7 +64,7 @@ def kind_of(instruction: Instruction, inside: Sequence[Instruction] | None = Non
     if opcode == "fusion":
         return _of_fusion(instruction, instructions_in(instruction) if inside is None else inside)
     if opcode == "call":
-        working = [each for called in instruction.called_computations() for each in called if each.opcode not in FREE]
+        working = [each for called in instruction.callees() for each in called if each.opcode not in FREE]
         return kind_of(working[0]) if len(working) == 1 and working[0].opcode != "call" else KernelKind("call")
     if opcode == "custom-call":
         target = instruction.string("custom_call_target")
@@ -104,11 +104,11 @@ def instructions_in(kernel: Instruction) -> list[Instruction]:
     kernel itself; of a loop, branch or call those of all computations that it runs."""
     if kernel.opcode in CONTROL:
         inside: list[Instruction] = []
-        computations = [*kernel.called_computations()]
+        computations = [*kernel.callees()]
         for computation in computations:  # which grows on the way
             for inner in computation.instructions:
                 if inner.opcode in CONTROL:
-                    computations += [each for each in inner.called_computations() if each not in computations]
+                    computations += [each for each in inner.callees() if each not in computations]
                 elif inner.opcode not in FREE:
                     inside += instructions_in(inner)
         return inside
@@ -162,7 +162,7 @@ _DEEPEST = 8
 
 def values_in(fusions: tuple[Instruction, ...]) -> Iterator[Value]:
     """Yield the operations in the innermost of nested fusions, and in those inside it."""
-    for computation in fusions[-1].called_computations()[:1]:
+    for computation in fusions[-1].callees()[:1]:
         for instruction in computation.instructions:
             if instruction.opcode != "fusion":
                 yield Value(instruction, (), fusions)

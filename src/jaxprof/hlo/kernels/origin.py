@@ -225,9 +225,7 @@ def _lines_with_digest(file: str, digest: str, size: int, modified_ns: int) -> t
     if found != digest:
         return ()
     scrubber = LineScrubber()
-    return tuple(
-        [scrubber.scrubbed("", line.rstrip("\n")) for line in StringIO(content.decode("utf-8", "replace"), None)]
-    )
+    return tuple([scrubber.scrub("", line.rstrip("\n")) for line in StringIO(content.decode("utf-8", "replace"), None)])
 
 
 _PAGE = 16384

@@ -24,7 +24,7 @@ from jaxprof.hlo.shape import Shape, parse_shape
 from jaxprof.hlo.source import Frame, Problem, Source, Tables, own_frame
 from jaxprof.hlo.text import record
 from jaxprof.hlo.text.record import UNREADABLE, Metadata, Record
-from jaxprof.hlo.text.syntax import balanced_end, unquote, unsugar
+from jaxprof.hlo.text.syntax import end_of_brackets, unquote, unsugar
 
 if TYPE_CHECKING:
     from array import array
@@ -138,9 +138,9 @@ class Instruction:
     def called(self) -> tuple[str, ...]:
         """Names of the computations that it calls, in XLA's order: a while loop's body, then its condition."""
         computation = self.computation
-        return self.parts.called({} if computation.is_synthetic else computation.module._implied)
+        return self.parts.callees({} if computation.is_synthetic else computation.module._implied)
 
-    def called_computations(self) -> tuple[Computation, ...]:
+    def callees(self) -> tuple[Computation, ...]:
         """Return the computations that it calls, in order; names that the module lacks are left out."""
         computations = (self.computation.module.get(name) for name in self.called)
         return tuple(computation for computation in computations if computation is not None)
@@ -149,7 +149,7 @@ class Instruction:
     def called_root(self) -> Instruction | None:
         """Root of the first computation that it calls: what a fusion, a call, a loop's body or a reduction's combiner
         returns. None if the module has no such computation."""
-        called = self.called_computations()
+        called = self.callees()
         return called[0].root if called else None
 
     @property
@@ -461,7 +461,7 @@ class Module:
     def _may_be_entry(self, computation: Computation) -> bool:
         """Return whether its parameters and its root match `entry_computation_layout`, as far as both can be read."""
         layout = self.attributes.get("entry_computation_layout", "").removeprefix("{").removesuffix("}")
-        end = balanced_end(layout, 0, len(layout)) if layout.startswith("(") else -1
+        end = end_of_brackets(layout, 0, len(layout)) if layout.startswith("(") else -1
         if end < 0:
             return True
         try:

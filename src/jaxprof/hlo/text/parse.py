@@ -24,7 +24,7 @@ from jaxprof.base.limits import INSTRUCTIONS
 from jaxprof.hlo.source import Problem, Source, Tables
 from jaxprof.hlo.text import record
 from jaxprof.hlo.text.model import Computation, Module
-from jaxprof.hlo.text.syntax import attributes, balanced_end, skip_blank, unsugar
+from jaxprof.hlo.text.syntax import attributes, end_of_brackets, skip_blank, unsugar
 
 _NAME = r"(?:%[^\s=%,(){}\"/]++|[A-Za-z_][\w.\-$]*+)"
 _LANDMARK_LINE = (
@@ -152,7 +152,7 @@ class _Index:
             start, after_entry = header.span(1)
             made = Computation(module, header[2], (start, body, end), after_entry > start)
             if not computations or computations.setdefault(made.name, made) is not made:
-                self._put(made)
+                self._add_computation(made)
             at = end + 1
         return at
 
@@ -195,7 +195,7 @@ class _Index:
         line_end = line_end if line_end >= 0 else len(text)
         if skip_blank(text, body, line_end) < line_end and self._ahead > 0:
             # If instructions follow on the line of the header, the closing brace need not begin a line either.
-            end = balanced_end(text, body - 1, len(text))
+            end = end_of_brackets(text, body - 1, len(text))
             self._ahead -= (end if end >= 0 else len(text)) - body
             if end >= 0:
                 self._finish(end - 1)
@@ -214,12 +214,12 @@ class _Index:
             return text.rindex("{", at, line_end) + 1
         if self._open or self._ahead <= 0:
             return -1
-        end = balanced_end(text, at - 1, len(text))
+        end = end_of_brackets(text, at - 1, len(text))
         self._ahead -= (end if end >= 0 else len(text)) - at
         result = _RESULT.match(text, end) if end >= 0 else None
         if result is None:
             return -1
-        end = balanced_end(text, result.end() - 1, len(text)) if result["tuple"] else result.end()
+        end = end_of_brackets(text, result.end() - 1, len(text)) if result["tuple"] else result.end()
         brace = _BRACE.match(text, end) if end >= 0 else None
         return brace.end() if brace else -1
 
@@ -244,9 +244,9 @@ class _Index:
             self.headerless = True
             self._add("", {}, 0, 0)
         span = (current.header, current.body, end)
-        self._put(Computation(self._found[-1], current.name, span, current.is_entry))
+        self._add_computation(Computation(self._found[-1], current.name, span, current.is_entry))
 
-    def _put(self, computation: Computation) -> None:
+    def _add_computation(self, computation: Computation) -> None:
         computations = computation.module._computations
         if not computations:
             computation.module.tables.end = computation.span[0]
@@ -353,7 +353,7 @@ def find_implied(module: Module) -> None:
     for holder in module.computations.values():
         for start in _short_forms(holder):
             name = next(name for name in names if name not in module.computations)  # as XLA makes names unique
-            written, span = _wrapped_computation(name, start)
+            written, span = _implied_computation(name, start)
             source = _ImpliedText(written, module.source.line(start.inside[0]))
             found.setdefault(holder.name, []).append(Computation(module, name, span, source=source))
             module._implied[start.inside[0]] = name
@@ -373,7 +373,7 @@ def _short_forms(holder: Computation) -> Iterator[record.Record]:
                 yield instruction.parts
 
 
-def _wrapped_computation(name: str, start: record.Record) -> tuple[str, tuple[int, int, int]]:
+def _implied_computation(name: str, start: record.Record) -> tuple[str, tuple[int, int, int]]:
     """Return the text of the computation that the short form `start` leaves out, and its `Computation.span`.
 
     Its parameters have the shapes that the start's own shape lists first, its root the one that it lists second.

@@ -16,7 +16,7 @@ from math import prod
 
 from jaxprof.base.errors import HloError
 from jaxprof.base.limits import INSTRUCTIONS, UNPACKED
-from jaxprof.hlo.text.syntax import balanced_end
+from jaxprof.hlo.text.syntax import end_of_brackets
 from jaxprof.hlo.text.wire import Message
 
 PRIMITIVE_TYPES: dict[int, str] = {
@@ -122,7 +122,7 @@ def _values(proto: Message, kind: int) -> list[str]:
     number, code = _LITERALS.get(kind, (0, ""))
     if not code:
         return [str(value % (1 << 64) if kind in _UNSIGNED else value) for value in proto.numbers(number)]
-    values = proto.fixed(number, code)
+    values = proto.floats(number, code)
     if kind == _BFLOAT16:
         return [f"{struct.unpack('<f', struct.pack('<I', int(value) << 16))[0]:.4g}" for value in values]
     return [_shortest(value, code) if code in _DIGITS else str(value) for value in values]
@@ -267,7 +267,7 @@ def attributes(instruction: Message) -> Iterator[str]:
         yield f"frontend_attributes={{{','.join(f'{key}={frontend(value)}' for key, value in sorted(pairs))}}}"
     proto = instruction.message(82)
     values = "".join(
-        f",{statistic.text(1)}={next(iter(statistic.fixed(2, 'd')), 0.0):g}" for statistic in proto.messages(2)
+        f",{statistic.text(1)}={next(iter(statistic.floats(2, 'd')), 0.0):g}" for statistic in proto.messages(2)
     )
     if values:
         yield f"statistics={{visualizing_index={proto.number(1)}{values}}}"
@@ -298,7 +298,7 @@ def _simple(instruction: Message, opcode: str) -> Iterator[str]:
     if instruction.text(72) == "TOTALORDER":
         yield "type=TOTALORDER"
     if 24 in instruction or opcode.startswith("batch-norm"):
-        yield f"epsilon={next(iter(instruction.fixed(24, 'f')), 0.0):.9g}"
+        yield f"epsilon={next(iter(instruction.floats(24, 'f')), 0.0):.9g}"
     if opcode == "topk":
         yield f"largest={str(bool(instruction.number(85))).lower()}"
     if opcode == "fft":
@@ -606,7 +606,7 @@ class _ModuleWriter:
         parts = [
             f"%{instruction.text(1)} = {shape_text(instruction.message(3))} {opcode}({inside})",
             *attributes(instruction),
-            *self._called_names(opcode, instruction.numbers(38), by_predicate=by_predicate),
+            *self._callee_attributes(opcode, instruction.numbers(38), by_predicate=by_predicate),
         ]
         if predecessors := instruction.numbers(37):
             listed = self._name_list([_name(predecessor, names) for predecessor in predecessors])
@@ -618,7 +618,7 @@ class _ModuleWriter:
             parts.append(f"backend_config={written if _is_bare(written) else quote(written)}")
         return ", ".join(parts)
 
-    def _called_names(self, opcode: str, numbers: list[int], *, by_predicate: bool) -> Iterator[str]:
+    def _callee_attributes(self, opcode: str, numbers: list[int], *, by_predicate: bool) -> Iterator[str]:
         named = [self._names.get(number, f"computation.{number}") for number in numbers]
         self._check(sum(map(len, named)))
         called = ["%" + name for name in named]
@@ -661,7 +661,7 @@ def _name(number: int, names: Mapping[int, str]) -> str:
 def _is_bare(config: str) -> bool:
     """Return whether the printer leaves out the quotes: the settings are a JSON object, which stands out from the text
     around."""
-    return config.startswith("{") and balanced_end(config, 0, len(config)) == len(config)
+    return config.startswith("{") and end_of_brackets(config, 0, len(config)) == len(config)
 
 
 def _tables(index: Message) -> Iterator[str]:

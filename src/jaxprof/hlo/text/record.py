@@ -23,7 +23,7 @@ from jaxprof.hlo.text.syntax import (
     OPEN_STRING,
     AttributeList,
     attributes,
-    balanced_end,
+    end_of_brackets,
     operand_names,
     skip_blank,
     unquote,
@@ -43,7 +43,7 @@ CALLING_ATTRIBUTES = (
     "called_computations", "select", "scatter", "decomposition",
 )  # fmt: skip
 """Attributes whose value is one computation or a braced list of them, in the order in which XLA lists called
-computations (`HloInstruction::called_computations`: a while loop's body before its condition).
+computations (`HloInstruction::callees`: a while loop's body before its condition).
 """
 # The pattern includes what precedes the name; without it the search takes three times as long.
 _MAY_CALL = re.compile(rf"\W(?:{'|'.join(CALLING_ATTRIBUTES)})\s*=", re.ASCII)
@@ -132,7 +132,7 @@ class Record:
                 self._attributes.setdefault(item.name, self.text[item.start : item.end])
         return self._attributes
 
-    def called(self, implied: Mapping[int, str]) -> tuple[str, ...]:
+    def callees(self, implied: Mapping[int, str]) -> tuple[str, ...]:
         """Return the computations that the instruction calls.
 
         `implied` names those that a short form leaves out, by the offset of the operands of the instruction that stands
@@ -189,7 +189,7 @@ def read(text: str, start: int, limit: int) -> Record | None:
     opened = begin.end()
     if shape_start < 0:
         shape_start = begin.start("tuple")
-        shape_end = balanced_end(text, begin.end("tuple") - 1, limit)
+        shape_end = end_of_brackets(text, begin.end("tuple") - 1, limit)
         if shape_end < 0:
             return None
     if not opcode:
@@ -198,7 +198,7 @@ def read(text: str, start: int, limit: int) -> Record | None:
             return None
         opcode, opened = named[1], named.end()
     flat = _FLAT_OPERANDS.match(text, opened, limit)
-    closed = flat.end() if flat else balanced_end(text, opened - 1, limit)
+    closed = flat.end() if flat else end_of_brackets(text, opened - 1, limit)
     if closed < 0:
         return None
     return Record(text, (shape_start, shape_end), opcode, (opened, closed - 1), limit)

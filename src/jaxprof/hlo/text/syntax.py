@@ -22,7 +22,7 @@ _TOKEN = re.compile(rf"{OPEN_STRING}|[{{}}\[\]()]|{COMMENT}|//[^\n]*+", re.DOTAL
 _OPENING = {"{": "}", "[": "]", "(": ")"}
 
 
-def balanced_end(text: str, at: int, limit: int) -> int:
+def end_of_brackets(text: str, at: int, limit: int) -> int:
     """Return the offset after the partner of the bracket at `at`, or -1 if it does not close before `limit`.
 
     Strings and comments are skipped. Any closing bracket closes the innermost open one, so malformed text ends sooner.
@@ -54,7 +54,7 @@ def short_text(text: str) -> str:
         limit = text.find("\n", at)
         limit = len(text) if limit < 0 else limit
         string = _TOKEN.match(text, at, limit)
-        end = string.end() if string is not None and text[at] == '"' else balanced_end(text, at, limit)
+        end = string.end() if string is not None and text[at] == '"' else end_of_brackets(text, at, limit)
         if end > 0:
             pieces.append(text[kept : match.start()])
             kept = end
@@ -127,7 +127,7 @@ def _value_end(text: str, at: int, limit: int) -> int:
         if match := _VALUE.match(text, at, limit):
             at = match.end()
         elif text[at] in _OPENING:
-            at = balanced_end(text, at, limit)
+            at = end_of_brackets(text, at, limit)
             if at < 0:
                 return -1
         else:

@@ -57,7 +57,7 @@ def fields(data: Blob, begin: int, end: int) -> Iterator[tuple[int, int, int, in
         at = after
 
 
-def signed(value: int) -> int:
+def to_signed(value: int) -> int:
     """Convert an int64 field; negative numbers are written as their two's complement."""
     return value - (1 << 64) if value >= 1 << 63 else value
 
@@ -87,25 +87,25 @@ class Message:
     def number(self, number: int) -> int:
         """Return the last value of an integer, enumeration or bool field."""
         value = self._fields.get(number, [0])[-1]
-        return signed(value) if isinstance(value, int) else 0
+        return to_signed(value) if isinstance(value, int) else 0
 
     def numbers(self, number: int) -> list[int]:
         """Return all values of a repeated integer field, packed or not."""
         numbers: list[int] = []
         for value in self._fields.get(number, ()):
             if isinstance(value, int):
-                numbers.append(signed(value))
+                numbers.append(to_signed(value))
                 continue
             at = 0
             try:
                 while at < len(value):
                     item, at = varint(value, at)
-                    numbers.append(signed(item))
+                    numbers.append(to_signed(item))
             except (ValueError, IndexError):
                 raise HloError("the protobuf is broken: a packed list of numbers ends too soon") from None
         return numbers
 
-    def fixed(self, number: int, code: str) -> list[float]:
+    def floats(self, number: int, code: str) -> list[float]:
         """Return all values of a repeated field of fixed size, or of bytes that hold such values; `code` is their
         `struct` format (`f`, `d`, `H`)."""
         data = b"".join(self.all_octets(number))

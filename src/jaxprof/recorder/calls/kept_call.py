@@ -18,8 +18,8 @@ from typing import Any, Literal
 
 from jaxprof.base.redaction import without_secret
 from jaxprof.base.values import frozen
-from jaxprof.workloads.callables import arguments_by_name, in_order, is_key, layers, written_function
-from jaxprof.workloads.find import dotted_name
+from jaxprof.workloads.callables import arguments_by_name, function_as_written, in_order, is_key, layers
+from jaxprof.workloads.find import module_name_of
 from jaxprof.workloads.function import make
 from jaxprof.workloads.specs import Spec, array_text
 
@@ -151,7 +151,7 @@ def write_call(function: Any, jitted: Any, name: str, args: tuple[Any, ...], kwa
     """Return the call `function(*args, **kwargs)` as text; `jitted`: what `jax.jit` made of the function, if known."""
     called = name
     try:
-        written = written_function(function)
+        written = function_as_written(function)
         code = getattr(written, "__code__", None)
         path = Path(code.co_filename) if code is not None else None
         if path is None or path.suffix != ".py" or not path.is_file():
@@ -192,8 +192,8 @@ def find_jitted(function: Any) -> Any:
     """
     import jax
 
-    kind: Any = type(jax.jit(written_function))
-    named = list(getattr(written_function(function), "__globals__", {}).values())
+    kind: Any = type(jax.jit(function_as_written))
+    named = list(getattr(function_as_written(function), "__globals__", {}).values())
     wrappers = [
         referrer
         for referrer in (*named, *gc.get_referrers(function))
@@ -234,7 +234,7 @@ def _text(value: Any, path: str, name: str) -> str:
     if module == "__main__":  # the program's own module has a name under which a rerun imports it, too
         main = sys.modules.get("__main__")
         spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
-        module = dotted_name(Path(file).resolve())[0] if file else ""
+        module = module_name_of(Path(file).resolve())[0] if file else ""
         if spec is not None:
             module = str(spec.name)
     if (

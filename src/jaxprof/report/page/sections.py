@@ -15,7 +15,7 @@ from jaxprof.analysis.runs.speedup import steady_samples
 from jaxprof.analysis.runs.sweeps import sweep_groups
 from jaxprof.analysis.timeline.flame import PICOSECONDS, FlameGraph, kernel_flame, program_flame
 from jaxprof.analysis.timeline.profile import programs_of
-from jaxprof.base.grouping import thinned
+from jaxprof.base.grouping import thin_out
 from jaxprof.base.units import bytes_, counted, integer, seconds
 from jaxprof.events import StepTimes
 from jaxprof.facts.captures import PassRow, pass_rows
@@ -201,7 +201,7 @@ def _icicle(caption: str, frames: Sequence[_Frame], unit: str = "seconds") -> Dr
 def live_memory(picture: MemoryPicture | None) -> Iterator[Drawing]:
     if picture is None or len(picture.live_bytes) < 2:
         return
-    sizes = thinned(picture.live_bytes, _LIVE_DRAWN)
+    sizes = thin_out(picture.live_bytes, _LIVE_DRAWN)
     peak = f"; peak memory {bytes_(picture.peak_bytes)} by the {picture.source}" if picture.source != SCHEDULE else ""
     caption = f"live size over the schedule, an estimate: at most {bytes_(max(picture.live_bytes))}{peak}"
     x = list(range(len(sizes)))

@@ -30,7 +30,7 @@ _BOUNDED: dict[Any, Any] = {
 }
 
 
-def bound_numbers(kind: type, around: tuple[type, ...] = ()) -> bool:
+def limit_numbers(kind: type, around: tuple[type, ...] = ()) -> bool:
     """Write the bounds into the annotations of the dataclass `kind`, and of those that its fields hold. msgspec reads
     annotations once, when it first makes a decoder of the type.
 
@@ -39,21 +39,21 @@ def bound_numbers(kind: type, around: tuple[type, ...] = ()) -> bool:
     """
     unlimited = False
 
-    def bounded(hint: Any) -> Any:
+    def with_bounds(hint: Any) -> Any:
         nonlocal unlimited
         if hint is Any:
             unlimited = True
         elif is_dataclass(hint):
             assert isinstance(hint, type)
-            unlimited |= hint in (*around, kind) or bound_numbers(hint, (*around, kind))
+            unlimited |= hint in (*around, kind) or limit_numbers(hint, (*around, kind))
         elif get_origin(hint) in (Union, UnionType):
-            return Union[tuple(map(bounded, get_args(hint)))]  # noqa: UP007
+            return Union[tuple(map(with_bounds, get_args(hint)))]  # noqa: UP007
         elif arguments := get_args(hint):
-            return get_origin(hint)[tuple(map(bounded, arguments))]
+            return get_origin(hint)[tuple(map(with_bounds, arguments))]
         return _BOUNDED.get(hint, hint)
 
     hints = get_type_hints(kind)
-    kind.__annotations__ = kind.__annotations__ | {item.name: bounded(hints[item.name]) for item in fields(kind)}
+    kind.__annotations__ = kind.__annotations__ | {item.name: with_bounds(hints[item.name]) for item in fields(kind)}
     return unlimited
 
 
@@ -136,7 +136,7 @@ def _new_decoder(name: bytes) -> Callable[[bytes], Any] | None:
     cls = event_type(name.decode())
     if cls is None:
         return None
-    if bound_numbers(cls):
+    if limit_numbers(cls):
         _OPEN.add(cls)
     decode = _DECODERS[name] = _decode_planned if cls is RunPlanned else msgspec.json.Decoder(cls).decode
     return decode

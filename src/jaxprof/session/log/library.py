@@ -5,7 +5,6 @@ Deleting a job takes its whole folder, and only what jaxprof has written there: 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shutil
@@ -25,7 +24,7 @@ from jaxprof.base.files import open_regular, with_home
 from jaxprof.base.units import and_more
 from jaxprof.base.values import frozen
 from jaxprof.events import Event, Header, RunClosed, RunPlanned, SessionClosed
-from jaxprof.events.base import session_state, unfinished
+from jaxprof.events.base import open_status, session_state
 from jaxprof.session.files import EXTENSION, JOB_EXTENSION, attempts_in, process_number, sessions_folder
 from jaxprof.session.log.reader import events_of, is_live, read_header
 
@@ -100,7 +99,7 @@ class Entry:
         """Status of a job's process, as of a run, or `running`, `interrupted`, `unreadable`."""
         if self.problem:
             return "unreadable"
-        return self.closed[-1].status if self.closed else unfinished(live=self.live)
+        return self.closed[-1].status if self.closed else open_status(live=self.live)
 
     @property
     def running(self) -> bool:
@@ -192,7 +191,7 @@ def last_write_seconds(path: Path) -> float:
     return max(moments)
 
 
-def kept_bytes(*paths: Path) -> int:
+def bytes_on_disk(*paths: Path) -> int:
     """Return the bytes that sessions and jobs take on disk, roll-ups included; what was deleted counts as 0."""
     total = 0
     for path in paths:
@@ -223,7 +222,7 @@ def read_job_entry(folder: Path) -> Entry:
     counts = {process.process_count for process in processes if process.header is not None} - {0}
     return Entry(
         path=folder,
-        size_bytes=kept_bytes(folder),
+        size_bytes=bytes_on_disk(folder),
         modified_seconds=changed,
         header=next((process.header for process in processes if process.header is not None), None),
         planned=next((process.planned for process in processes if process.planned), ()) * len(readable),
@@ -286,18 +285,18 @@ class Library:
         """Return the folders of jobs, the newest first: those in this folder, and those in the current folder, where
         `jaxprof script -n` puts them."""
         folders = [self.folder]
-        with contextlib.suppress(OSError):  # the current folder was deleted
+        with suppress(OSError):  # the current folder was deleted
             folders += [Path.cwd()] if self._is_default else []
         named: list[Path] = []
         for folder in dict.fromkeys(path.absolute() for path in folders):
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 named += folder.glob(f"*{JOB_EXTENSION}")
         return _newest_first(named)
 
-    def listed(self, limit: int | None = None) -> Iterator[Entry]:
+    def entries(self, limit: int | None = None) -> Iterator[Entry]:
         """Yield sessions and jobs, the newest first, each read on demand."""
         for path in self._sessions_and_jobs()[:limit]:
-            with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
+            with suppress(FileNotFoundError):  # deleted meanwhile
                 yield read_job_entry(path) if path.name.endswith(JOB_EXTENSION) else read_entry(path)
 
     def _sessions_and_jobs(self) -> list[Path]:
@@ -341,7 +340,7 @@ class Library:
         folders were recorded, but none in the current one."""
         script = with_home(name)
         by_folder: dict[Path | None, Path] = {}
-        for entry in self.listed():
+        for entry in self.entries():
             programs = {plan.spec.workload for plan in entry.planned if plan.spec.how == "program"}
             if programs & {script.name, f"{script.name}.py"} and (jobs or entry.job is None):
                 started = program_start(entry.path if entry.job is None else entry.job.processes[0].path)
@@ -414,7 +413,7 @@ class Library:
             if path.parent.absolute() != self.folder.absolute():
                 continue
             try:
-                changed, size = last_write_seconds(path), kept_bytes(path)
+                changed, size = last_write_seconds(path), bytes_on_disk(path)
             except FileNotFoundError:  # deleted meanwhile
                 continue
             rank += 1
@@ -436,7 +435,7 @@ def _newest_first(paths: Iterable[Path]) -> list[Path]:
     """Return those of the sessions and jobs that are there, the newest first."""
     dated: list[tuple[float, Path]] = []
     for path in paths:
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             dated.append((last_write_seconds(path), path))
     return [path for _, path in sorted(dated, reverse=True)]
 

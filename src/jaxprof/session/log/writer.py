@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from jaxprof.base.errors import StorageError, system_words
 from jaxprof.base.files import private_folder, write_all
 from jaxprof.base.limits import COPY
-from jaxprof.base.redaction import LineScrubber, redacted, scrubbed, without_secret
+from jaxprof.base.redaction import LineScrubber, redact_words, scrub, without_secret
 from jaxprof.base.units import counted
 from jaxprof.base.version import __version__
 from jaxprof.events import Event, Header, LogLine, RunClosed, RunPlanned, SessionClosed, WarningRaised
@@ -72,7 +72,7 @@ def new_header(environment: dict[str, Any] | None = None, command: list[str] | N
         session=secrets.token_hex(6),
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         host=socket.gethostname(),
-        command=redacted(sys.argv if command is None else command),
+        command=redact_words(sys.argv if command is None else command),
         environment=environment or {},
         wall_seconds=time.time(),
         monotonic_seconds=time.monotonic(),
@@ -194,8 +194,8 @@ class LogWriter:
     def _without_secrets(self, event: Event) -> dict[str, Any]:
         """Return the texts that a program wrote itself, as a session may keep them."""
         if isinstance(event, LogLine):
-            return {"text": self._scrubber.scrubbed(f"{event.run} {event.stream}", event.text)}
-        kept: dict[str, Any] = {name: scrubbed(text) for name in _TEXTS if (text := getattr(event, name, ""))}
+            return {"text": self._scrubber.scrub(f"{event.run} {event.stream}", event.text)}
+        kept: dict[str, Any] = {name: scrub(text) for name in _TEXTS if (text := getattr(event, name, ""))}
         if isinstance(event, RunPlanned):
             kept["spec"] = replace(
                 event.spec,
@@ -204,10 +204,10 @@ class LogWriter:
                     for name, value in event.spec.parameters.items()
                 },
                 arguments=tuple(map(_redact_argument, event.spec.arguments)),
-                argv=tuple(redacted(event.spec.argv)),
+                argv=tuple(redact_words(event.spec.argv)),
             )
         if isinstance(event, WarningRaised):
-            texts = {name: scrubbed(value) for name, value in event.values.items() if isinstance(value, str)}
+            texts = {name: scrub(value) for name, value in event.values.items() if isinstance(value, str)}
             kept["values"] = {**event.values, **texts}
         if closure := getattr(event, "closure", None):
             kept["closure"] = list(map(_without_secret, closure))

@@ -151,7 +151,7 @@ def _inside(opened: OpenedModule, kernel: Kernel, width: int) -> list[FactLine]:
     instruction = opened.instruction(kernel.computation, kernel.name)
     if instruction is None:
         return []
-    called = instruction.called_computations() if instruction.opcode == "fusion" else ()
+    called = instruction.callees() if instruction.opcode == "fusion" else ()
     fused = [inner for computation in called for inner in computation.instructions] or [instruction]
     facts = [heading("Inside", f"{counted(kernel.instructions, 'instruction')}, the result last")]
     for inner in fused[:MOST_LISTED]:

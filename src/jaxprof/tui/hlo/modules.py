@@ -103,7 +103,7 @@ class HloDocument(Document):
         if instruction is None:
             return {}
         both: tuple[Instruction | Computation, ...] = (
-            *instruction.called_computations(),
+            *instruction.callees(),
             *instruction.operand_instructions(),
         )
         return {item.name: line for item in both if (line := self.line_of(item)) is not None}

@@ -116,7 +116,7 @@ class HomeScreen(SessionScreen, keys="home"):
     def _read_sessions(self) -> tuple[list[Entry], list[StartRow]]:
         """Read the kept sessions, and look for the user's programs. Runs in a thread."""
         most = self._most
-        entries = list(self.profiler.library().listed(None if most is None else most + 1))
+        entries = list(self.profiler.library().entries(None if most is None else most + 1))
         more = most is not None and len(entries) > most
         entries = entries[:most]
         return entries, own_rows(entries, self.profiler.folder, more=more, most=None if most is None else MOST_HERE)

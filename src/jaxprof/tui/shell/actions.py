@@ -138,7 +138,7 @@ class SearchProvider(Provider):
     async def startup(self) -> None:
         app = cast("Profiler", self.app)
         found: list[CommandListItem] = [*of_session(app)]
-        for entry in await asyncio.to_thread(lambda: [*app.library().listed()]):
+        for entry in await asyncio.to_thread(lambda: [*app.library().entries()]):
             kind, go = "session" if entry.job is None else "job", partial(app.open_session, entry.path)
             found.append(_found(kind, entry.name, str(entry.path.parent), go))
         self._found = SimpleProvider(self.screen, found)(self.screen, self.match_style)

@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from hlo.kernels.programs import fused, only_kernel, parameters, written
 from jaxprof.base.errors import UsageError
 from jaxprof.hlo.kernels.cost.linear import ConvolutionWindow, matmul_flops, positions
-from jaxprof.hlo.kernels.cost.peaks import DEVICES, device, device_of_kind, measured_device, roofline, with_measured
+from jaxprof.hlo.kernels.cost.peaks import (
+    DEVICES,
+    device,
+    device_from_ceilings,
+    device_of_kind,
+    roofline,
+    with_measured,
+)
 from jaxprof.hlo.kernels.kernels import kernels
 from jaxprof.hlo.shape import parse_shape
 from tables import rows
@@ -74,7 +81,7 @@ def test_unknown_and_estimated_flops_bound_nothing():
     placed = roofline(_of(256, 'custom-call(p0), custom_call_target="z"'), DEVICES["h100"])
     assert (placed.bound, placed.intensity, placed.least_seconds) == ("", None, pytest.approx(2048 / 3352e9))
     kernel = _of(1_000_000, "sort(p0), dimensions={0}, to_apply=less")
-    placed = roofline(kernel, measured_device("slow", "measured", 1 << 30, 1e12, {"f32": 1e9}))
+    placed = roofline(kernel, device_from_ceilings("slow", "measured", 1 << 30, 1e12, {"f32": 1e9}))
     assert kernel.flops == 20e6, "20 ms at this ceiling"
     assert (placed.bound, placed.least_seconds) == ("", pytest.approx(8e6 / 1e12))
 
@@ -101,7 +108,7 @@ def test_measured_ceilings_take_the_place_of_the_vendors():
     assert roofline(_dot("bf16", 8192), mine).least_seconds == pytest.approx(2 * 8192**3 / 700e12)
     assert roofline(_sum(1_000_000), mine).least_seconds == pytest.approx(12e6 / 3.0e12)
     assert "measured" in mine.source
-    cpu = measured_device("cpu", "measured", 16 << 30, 20e9, {"f32": 100e9})
+    cpu = device_from_ceilings("cpu", "measured", 16 << 30, 20e9, {"f32": 100e9})
     assert roofline(_dot("f32", 512), cpu).bound == "compute"
     assert roofline(_sum(1000), cpu).bound == "memory"
 

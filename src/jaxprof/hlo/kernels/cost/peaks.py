@@ -196,7 +196,7 @@ def with_measured(
     )
 
 
-def measured_device(
+def device_from_ceilings(
     name: str, source: str, memory_bytes: int, bandwidth: float, peaks: Mapping[str, float]
 ) -> DevicePeaks:
     """Return a device that is in no table (a CPU), from measured ceilings: B/s, and FLOP/s by dtype. `source` says how

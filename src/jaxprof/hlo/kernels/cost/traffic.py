@@ -51,7 +51,7 @@ class TrafficModel:
         """Return the used fraction of each operand, the bytes of constants inside, and the bytes written."""
         opcode = instruction.opcode
         if opcode in ("fusion", "async-start"):
-            called = instruction.called_computations()
+            called = instruction.callees()
             if called:
                 return self.computation(called[0])
         if opcode in _SLICING or opcode in _UPDATING or opcode == "custom-call":
@@ -99,7 +99,7 @@ class TrafficModel:
                 continue
             if opcode == "constant" and instruction.shape.elements > 1:
                 constants += round(self._size(instruction.shape) * need)
-            called = instruction.called_computations() if opcode in ("fusion", "call") else ()
+            called = instruction.callees() if opcode in ("fusion", "call") else ()
             inner = self.computation(called[0])[0] if called else None
             for number, name in enumerate(instruction.operands):
                 if inner is not None:
