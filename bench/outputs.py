@@ -40,7 +40,7 @@ def main() -> None:
     import jax
     import jax.numpy as jnp
 
-    from jaxprof.engine.measure.jax_run import blocked_loop
+    from jaxprof.engine.measure.jax_run import waiting_loop
 
     x = jnp.ones(16)
     print(f"{'result':8}{'one array':>12}{'jaxprof':>12}{'ratio':>8}{'whole tree':>12}{'ratio':>8}")
@@ -57,7 +57,7 @@ def main() -> None:
             for arguments in sets:
                 jax.block_until_ready(jitted(*arguments))
 
-        ours = blocked_loop(jitted, output, (x,), one_program=True, may_call=True)
+        ours = waiting_loop(jitted, output, (x,), one_program=True, may_call=True)
         hand, mine, tree = _fastest([by_hand, ours, whole], [(x,)] * CALLS, rounds)
         if mine > LIMIT * hand:
             slower.append(name)
