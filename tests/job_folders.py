@@ -129,10 +129,14 @@ def job(folder: Path, *loops: Sequence[e.Event]) -> Path:
 
 
 def recorded(*loops: Sequence[e.Event], options: Mapping[int, dict[str, Any]] | None = None) -> JobFiles:
-    """The same, as it would be read from that folder; `options`: how some of the processes ended, or where they ran."""
+    """The same, as it would be read from that folder; `options`: how some of the processes ended, or where they ran;
+    `is_live`: one has not ended."""
     files = JobFiles(Path("run.jaxprof.d"), {})
     for index, inside in enumerate(loops):
-        session = fold(*recording(index, len(loops), *inside, **(options or {}).get(index, {})))
+        of_it = dict((options or {}).get(index, {}))
+        is_live = of_it.pop("is_live", False)
+        session = fold(*recording(index, len(loops), *inside, **(of_it | ({"wall": None} if is_live else {}))))
+        session.desert(deserted=not is_live)
         files.take(ProcessFile(files.folder / f"process-{index:05}.jaxprof", session, index=index))
     return files
 

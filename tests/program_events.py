@@ -172,6 +172,19 @@ def copies(direction: str, count: int, **more: Any) -> e.TransfersSeen:
     return e.TransfersSeen(run=RUN, rows=[e.CopiesSeen(direction=direction, count=count, **more)])
 
 
+def stands(seconds: float = 30.0, *, line: int = 91, until: float = 50.0, **more: Any) -> e.StandstillSeen:
+    """What a recorder sees `until` so long after the start, of a program whose last iteration, number 188, ended so
+    many seconds before: it sleeps at a line."""
+    now = BEGAN + until
+    seen: dict[str, Any] = {
+        "step": 188, "usual_seconds": 0.01, "longest_seconds": 0.1, "at": at(line), "call": "time.sleep()",
+        "kind": "host", "still_seconds": now - seconds, "busy_share": 0.0, "process_share": 0.01, "moved_bytes": 100,
+        "wait": e.SystemWait(state="S", call="sleep"), "inner": at(line),
+        "threads": [e.ThreadStack(name="MainThread", frames=[at(line)])],
+    }  # fmt: skip
+    return e.StandstillSeen(run=RUN, monotonic_seconds=now, since_seconds=now - seconds, **{**seen, **more})
+
+
 def program(
     *inside: e.Event,
     argv: tuple[str, ...] = ("train.py", "--epochs", "3"),

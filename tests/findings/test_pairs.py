@@ -129,6 +129,7 @@ OF_JOBS = {
     # code: a job of the cases in which it is found, and one of those in which nothing is
     "process_failed": ("a session that has no end", "a clean job"),
     "failed_after": ("the exception that came first", "a clean job"),
+    "process_standstill": ("one sleeps, and the others wait in a collective", "one sleeps, for ten seconds"),
     "process_paused": ("one was stopped, and nobody waited", "a tenth of a second"),
     "recompiles_alone": ("one compiles again alone", "what all share"),
     "recompiles": ("all compile again", "all compile twice again"),

@@ -227,6 +227,7 @@ def compiling(share):
 
 PAIRS = {
     "program_failed": ([ended(1)], [ended(0)]),
+    "standstill": ([made.stands(30.0), ended(130)], [made.stands(15.0), ended(130)]),
     "paused": ([stopped(1.0)], [stopped(0.1)]),
     "debug_settings": (
         after_import(*checked("jax_debug_nans", 6), *made.steady(4, {"device_busy": 1.0})),

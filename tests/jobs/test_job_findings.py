@@ -104,7 +104,36 @@ ELSEWHERE = [
 """A process whose loop is at another line."""
 ONE_HOST = {"header": {"host": "one"}}
 
+IN_COLLECTIVE = {"kind": "sync", "call": "block_until_ready()", "wait": e.SystemWait(state="S", call="futex")}
+
+
+def hanging(*others, count=4, **first):
+    """A job that runs, whose first process stands as `first` says, and the last ones as `others` do; the rest waits in
+    a collective."""
+    stands = [first, *[IN_COLLECTIVE] * (count - 1 - len(others)), *({**IN_COLLECTIVE, **other} for other in others)]
+    return [of(*loop(), made.stands(**each), is_live=True) for each in stands]
+
+
+def stopped(seconds):
+    """A process that was stopped by a signal so many seconds ago, as the one that records it sees it."""
+    now = made.BEGAN + 50
+    wait, since = e.SystemWait(state="T"), now - seconds
+    seen = e.SilenceSeen(
+        run=made.RUN, monotonic_seconds=now, silent_seconds=since + 1, since_seconds=since, step=188, wait=wait
+    )
+    return of(*loop(), seen, is_live=True)
+
+
 FOUND = {
+    "one sleeps, and the others wait in a collective": (hanging(), "process_standstill 0"),
+    "one is stopped, and the others wait for it": ([stopped(30), *hanging()[1:]], "process_standstill 0"),
+    "one has ended well, and the others wait for it": ([of(*loop()), *hanging()[1:]], "process_standstill 0"),
+    "one is a step ahead": (hanging({"step": 189}, **IN_COLLECTIVE), "process_standstill 3"),
+    "one is in another collective": (hanging({"line": 99}, **IN_COLLECTIVE), "process_standstill 3"),
+    "none differs, for a minute": (
+        hanging(*[{"seconds": 49.0}] * 3, **IN_COLLECTIVE, seconds=49.0),
+        "process_standstill",
+    ),
     "one of two fetches": ([loop(), loop(data=0.3)], "straggler 1 data"),
     "one of four works on its host": ([loop(), loop(), loop(), loop(host=0.3)], "straggler 3 host"),
     "two of six do not hide each other": (
@@ -183,6 +212,12 @@ FOUND = {
 OUTSIDE = made.steady(1, {"device_busy": 1.0}, [made.line(7, 1.0, "device_busy", loop=None)])
 """A second of work that is in no loop."""
 NOTHING = {
+    "one sleeps, for ten seconds": hanging(seconds=10.0),
+    "one is stopped, for ten seconds": [stopped(10), *hanging()[1:]],
+    "one writes a checkpoint": hanging(moved_bytes=1 << 30),
+    "one computes something else": hanging(busy_share=0.9, still_seconds=made.BEGAN + 49),
+    "all compute for half a minute": hanging(**IN_COLLECTIVE),
+    "one goes on": [*hanging()[1:], of(*loop(), is_live=True)],
     "a small difference": [loop(), loop(data=0.03), loop(data=0.04), loop()],
     "all of them fetch for as long": [loop(data=0.3)] * 4,
     "four windows are too few": [loop(4), loop(4, data=0.3), loop(4)],

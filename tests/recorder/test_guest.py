@@ -490,7 +490,7 @@ def test_for_which_signals_the_program_has_functions_of_its_own_is_reported_when
     launched = launch.Launched(Mock(), Mock(), "{}")
 
     def reported():
-        launched._report_handlers()
+        launched._report_life(0.0)
         sent = [json.loads(call.args[0]).get("handled", []) for call in launched._pipe.send.call_args_list]
         launched._pipe.send.reset_mock()
         return sent

@@ -176,6 +176,11 @@ class Heartbeat(Event):
 
     handled: list[int] = field(default_factory=list)
     """Of a recorded program: the signals that ask it to end for which it has functions of its own by now."""
+    since_seconds: float | None = None
+    """Of a recorded program: monotonic time at which the last iteration of its loops ended; None before a few have."""
+    usual_seconds: float = 0.0
+    step: int | None = None
+    """Of a recorded program: number of that iteration of the hot loop; None if they are not numbered."""
 
 
 TEXT_CHARACTERS = 64 * 1024

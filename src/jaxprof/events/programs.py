@@ -437,6 +437,88 @@ class StepsTaken(Event):
 
 
 @frozen(kw_only=True)
+class SystemWait:
+    """What the system shows of a thread: unlike its stack, this cannot be stale."""
+
+    state: str = ""
+    """Letter of the state in `/proc`: R, S, D or T; empty if it cannot be read."""
+    call: str = ""
+    """The system call in which the thread is blocked: `read`, `futex`; empty if it runs, or if that is unknown."""
+    file: str = ""
+    """What the call waits for: a path, or `socket`, `pipe`, `event`; empty if unknown."""
+
+
+@frozen(kw_only=True)
+class ThreadStack:
+    """The Python frames of one thread."""
+
+    name: str = ""
+    frames: list[SourceLocation] = field(default_factory=list)
+    """Innermost first."""
+
+
+@frozen(kw_only=True)
+class StandstillSeen(Event):
+    """No iteration of the program's loops has ended for a while. Sent again for as long as that lasts, with the state
+    at that moment, and once more when one has ended. Whether it is a standstill, the reader decides."""
+
+    since_seconds: float
+    """Monotonic time at which the last iteration was seen to end."""
+    over: bool = False
+    """Whether another iteration has ended."""
+    usual_seconds: float = 0.0
+    """Median time between two iterations that were seen to end."""
+    longest_seconds: float = 0.0
+    """Longest such time before this one."""
+    step: int | None = None
+    """Number of the last finished iteration of the hot loop; None if they are not numbered."""
+    at: SourceLocation = NOWHERE
+    """The user's innermost line in the main thread."""
+    call: str = ""
+    """The call in that line."""
+    kind: str = ""
+    """What the line does, as in `SampledLine`."""
+    inner: SourceLocation = NOWHERE
+    """The innermost frame of all, such as `Queue.get`."""
+    still_seconds: float = 0.0
+    """Monotonic time since which the user's frames have been at the same instructions."""
+    busy_share: float | None = None
+    """CPU time of the main thread since the last such event, or in the last seconds, as a share of the time."""
+    process_share: float | None = None
+    """The same of the whole process; more than 1 where several threads run."""
+    moved_bytes: int | None = None
+    """Bytes that the process has read and written meanwhile; None if the system does not count them."""
+    collections: int = 0
+    """Full garbage collections meanwhile."""
+    stage: str = ""
+    """The stage of a compilation that the main thread is in; `function` and `stage_seconds` belong to it."""
+    function: str = ""
+    stage_seconds: float = 0.0
+    """How long that stage has been running."""
+    wait: SystemWait = field(default_factory=SystemWait)
+    """What the system shows of the main thread."""
+    threads: list[ThreadStack] = field(default_factory=list)
+    """All threads of Python at this moment, the main thread first."""
+
+
+@frozen(kw_only=True)
+class SilenceSeen(Event):
+    """The recorder in the program has not been heard of for a while, by the process that records it from outside: the
+    program is stopped, or native code holds the interpreter's lock. Sent again for as long as that lasts."""
+
+    silent_seconds: float
+    """Monotonic time of the last word from inside."""
+    over: bool = False
+    since_seconds: float | None = None
+    """Monotonic time at which the last iteration was seen to end, by that word; None if none was."""
+    usual_seconds: float = 0.0
+    step: int | None = None
+    wait: SystemWait = field(default_factory=SystemWait)
+    busy_share: float | None = None
+    """CPU time of the process since the last such event, as a share of the time."""
+
+
+@frozen(kw_only=True)
 class ProgramStopped(Event):
     """The process was paused for a while. A pause that is detected in two ways is reported twice."""
 

@@ -143,7 +143,7 @@ def _merged(findings: Iterable[Finding]) -> Iterator[Finding]:
         yield replace(first, also=also)
 
 
-_PROGRAM_FAULTS = ("program_failed", "debug_settings")
+_PROGRAM_FAULTS = ("program_failed", "standstill", "debug_settings")
 """Findings after which the other figures describe another program, or part of the program."""
 _CACHE_SHARE = 0.5
 """Share of the program's work, in compilations that are in no finding, from which a cache is recommended."""
@@ -216,7 +216,7 @@ def program_abstentions(program: ProgramResult, *, has_capture: bool) -> Iterato
         yield Abstention("no_capture", reason, again)
 
 
-_JOB_FAULTS = ("process_failed", "failed_after")
+_JOB_FAULTS = ("process_failed", "failed_after", "process_standstill")
 """Findings without a cost that come before all others: the job did not complete its work."""
 _READ_ON = "Its session has what it was doing, and what it wrote."
 _EXACT = ("recompiles_alone", "recompiles", "process_paused")

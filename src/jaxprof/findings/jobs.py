@@ -21,6 +21,15 @@ ENTRIES = (
         "Look at the process that failed first.",
     ),
     _job(
+        "process_standstill",
+        "the job stands still",
+        "No process that runs has finished an iteration of its loop for ten usual ones and twenty seconds, or for 45 "
+        "seconds where it may compute. Those are named that differ: stopped by a signal, ended, busy with something "
+        "other than the collective, at another line, at another step.",
+        "Look at the line of the process that is named: what it waits for has to come, or to fail. The stacks of its "
+        "threads: jaxprof open FOLDER/process-00002.jaxprof.",
+    ),
+    _job(
         "process_paused",
         "a process was paused",
         "A signal paused it (SIGSTOP, SIGTSTP), or its container was frozen, or its machine slept. Processes "

@@ -33,6 +33,7 @@ from jaxprof.analysis.programs.loop_time import (
     recompilations,
 )
 from jaxprof.analysis.programs.result import Pause, ProgramResult
+from jaxprof.analysis.programs.standstill import Standstill
 from jaxprof.analysis.programs.verdict import LEAST_SAMPLES
 from jaxprof.base.grouping import totals
 from jaxprof.base.units import and_more, counted
@@ -257,6 +258,14 @@ class ProcessFigures:
     """Seconds of the wall time by cause, as `time_of` computes them; None if no loop was seen."""
     notices: tuple[str, ...] = ()
     """What could not be used of the session."""
+    standstill: Standstill | None = None
+    """What it has been in since its last iteration, if one is missing, or was when it ended."""
+    last_step: int | None = None
+    """Number of the last iteration that was timed; None if they are not numbered."""
+    is_over: bool = False
+    """Whether its program has ended, though its process may wait for others in its exit handlers."""
+    directory: str = ""
+    """Folder in which its program was started."""
 
     @property
     def was_killed(self) -> bool:
@@ -305,6 +314,8 @@ def process_figures(index: int, path: str, session: Session) -> ProcessFigures:
         error, at = _NO_END, session.last_seconds
     raised = None
     text, where, raised_at = result.raised
+    if status == "running" and text and result.ended:  # its process waits for the others, and will fail
+        status, error = "failed", text[:_ERROR_SIZE]
     if status in ("failed", "crashed", "interrupted") and raised_at is not None:
         raised = raised_at + offset, text[:_ERROR_SIZE] + (f" at {where.short(result.directory)}" if where else "")
     again = []
@@ -344,6 +355,10 @@ def process_figures(index: int, path: str, session: Session) -> ProcessFigures:
         clocks=device_clocks(session.readings),
         time=time_of(result),
         notices=tuple(notices),
+        standstill=result.standstill,
+        last_step=result.iterations.last if result.iterations is not None and result.iterations.numbered_by else None,
+        is_over=result.ended or run.over,
+        directory=result.directory,
     )
 
 

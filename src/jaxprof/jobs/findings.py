@@ -53,6 +53,7 @@ from jaxprof.jobs.late import (
     spread_of,
     stragglers,
 )
+from jaxprof.jobs.standstill import standing, standstills, with_status
 from jaxprof.session.files import with_urls
 from jaxprof.stats.location import t_quantile
 
@@ -444,7 +445,14 @@ def figures_of(
         explained = {finding.index for finding in (*again, *late) if finding.index is not None}
         late += last_to_arrive(collectives[0], processes, explained, {process.index for process in compared})
     apart = clocks_apart(began)
-    found = (*failures(processes, apart), *paused(processes), *again, *late, *throttled(processes))
+    stands = standing(processes)
+    if stands is not None:  # what else differs follows from that
+        late = []
+    processes = with_status(processes, stands)
+    found = (
+        *failures(processes, apart), *standstills(stands, count), *paused(processes), *again, *late,
+        *throttled(processes),
+    )  # fmt: skip
     return JobFigures(
         with_urls(folder),
         job,

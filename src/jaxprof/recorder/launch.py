@@ -27,6 +27,8 @@ from jaxprof.recorder.jax_import import JaxFinder
 
 PATIENCE_SECONDS = 0.2
 """How long a client that does not read may hold up the program the first time; after that, it does not wait at all."""
+LIFE_SECONDS = 2.0
+"""How often at least the program's recorder says that it is alive."""
 _HIGHEST = 1024
 """First descriptor number for which `select` fails."""
 _RESERVED = 16
@@ -166,7 +168,8 @@ class Launched:
         self._recorder: Recorder | None = None
         self._compiled = False
         self._requests = b""
-        self._handled: list[int] = []
+        self._reported: tuple[list[int], float | None] = ([], None)
+        self._reported_seconds = 0.0
 
     def begin(self) -> None:
         """Send the first line, then wait for jax."""
@@ -244,21 +247,24 @@ class Launched:
         atexit.register(self._end)
 
     def _tick(self, now: float) -> None:
-        self._report_handlers()
+        self._report_life(now)
         self._take_requests()
 
-    def _report_handlers(self) -> None:
-        """Report which of the signals that ask it to end the program handles itself: we do not end such a program."""
+    def _report_life(self, now: float) -> None:
+        """Say that the recording is alive, how far the program has come, and which of the signals that ask it to end
+        the program handles itself: we do not end such a program."""
         import signal
 
         default = (signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler, None)
         numbers = (getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP"))
         handled = [int(each) for each in numbers if each is not None and signal.getsignal(each) not in default]
-        if handled != self._handled:
-            self._handled = handled
+        recorder = self._recorder
+        since, usual, step = recorder.last_iteration if recorder is not None else (None, 0.0, None)
+        if (handled, since) != self._reported or now - self._reported_seconds >= LIFE_SECONDS:
+            self._reported, self._reported_seconds = (handled, since), now
             from jaxprof.events import Heartbeat, encode
 
-            self._pipe.send(encode(Heartbeat(handled=handled)))
+            self._pipe.send(encode(Heartbeat(handled=handled, since_seconds=since, usual_seconds=usual, step=step)))
 
     def _take_requests(self) -> None:
         """Read the client's requests. Without a client, end the recording, so that the program does not pay for it."""

@@ -142,6 +142,13 @@ class Recorder:
         """Request a window with JAX's profiler on, for so many seconds or steps, or until the end."""
         self._requests.append((seconds, steps))
 
+    @property
+    def last_iteration(self) -> tuple[float | None, float, int | None]:
+        """When the last iteration was seen to end (monotonic; None before a few have), the usual time between two, and
+        the number of that one."""
+        watch = self._sampler.standstill if self._sampler is not None else None
+        return (watch.passed, watch.usual_seconds, watch.step) if watch is not None else (None, 0.0, None)
+
     def _jax_imported(self, seconds: float | None) -> None:
         if self._over or self._watching or os.getpid() != self._owner:
             return

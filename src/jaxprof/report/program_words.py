@@ -26,14 +26,24 @@ ARGV_WIDTH = 44
 def title(program: ProgramResult) -> str:
     """Return the title of a program: `train.py --epochs 3  ·  exit code 0  ·  42.1 s  ·  161 steps/s`."""
     parts = [shorten(command(program), ARGV_WIDTH)]
-    if program.exit_code is not None:
-        parts.append(f"exit code {program.exit_code}")
-    elif not program.ended:
-        parts.append(program.run.shown.status)
+    parts.append(condition(program))
     parts.append(seconds(program.wall_seconds))
     if program.steps is not None and program.steps.per_second is not None:
         parts.append(f"{scaled(program.steps.per_second)} steps/s")
     return "  ·  ".join(parts)
+
+
+def condition(program: ProgramResult) -> str:
+    """Return what became of a program: `running`, `standing still`, `ended well`, `failed, exit code 1`, `cancelled`,
+    or `cut off`, where nobody wrote its end."""
+    run, code = program.run, program.exit_code
+    if program.stands_still:
+        return "standing still"
+    if not program.ended:
+        return "running" if not run.deserted else "cut off"
+    failed = run.status in ("failed", "crashed") or code or program.raised[2] is not None
+    word = {"cancelled": "cancelled"}.get(run.status, "failed" if failed else "ended well")
+    return f"{word}, exit code {code}" if code else word
 
 
 def command(program: ProgramResult) -> str:

@@ -150,7 +150,8 @@ class ProgramProcess(ChildProcess):
         self._is_ending = False
         self._requested: int | None = None
         self._requested_seconds = 0.0
-        self._handled: list[int] = []
+        self.heartbeat: Heartbeat | None = None
+        """What the recorder in the program said last of how far it has come; None before that."""
         self._left: list[psutil.Process] = []
         """Processes below the program when it was ended by us."""
         pipes = Pipes(*started.pipes) if started is not None else Pipes.open()
@@ -268,9 +269,13 @@ class ProgramProcess(ChildProcess):
 
     def _heartbeat(self, heartbeat: Heartbeat) -> None:
         super()._heartbeat(heartbeat)
-        self._handled = heartbeat.handled
+        self.heartbeat = heartbeat
         if self._escalation.asked in self._handled:
             self._escalation.withdraw()
+
+    @property
+    def _handled(self) -> list[int]:
+        return self.heartbeat.handled if self.heartbeat is not None else []
 
     def _take_data(self, name: str, data: bytes) -> list[Event]:
         if name == "stderr" and self._inherit:

@@ -20,7 +20,7 @@ from jaxprof.base.errors import JaxprofError
 from jaxprof.base.files import digests_of_sources
 from jaxprof.base.redaction import redact_words
 from jaxprof.base.text import last_words
-from jaxprof.devices.live.process_state import LOOK_SECONDS, PauseWatch
+from jaxprof.devices.live.process_state import LOOK_SECONDS, PauseWatch, SilenceWatch
 from jaxprof.events import (
     WINDOW_FOLDER,
     CaptureWindow,
@@ -50,6 +50,9 @@ OUR_SHARE = 0.02
 """Largest share of one processor that jaxprof may use; a screen that takes more is redrawn less often."""
 PATIENCE_SECONDS = 2.0
 """How long a program may take to end when the user quits the app: to write its checkpoint and its last events."""
+ENDING_SECONDS = 1.0
+"""A program that has ended by its own word and still runs after this long waits for something in its exit handlers, as
+a process of a job does for the others: its end is recorded as far as it is known."""
 WINDOW_SECONDS = 4.0
 """How long a profile may be read after a program that was asked to end; a launcher soon ends us too."""
 HOST = "host"
@@ -89,6 +92,7 @@ class ProgramScheduler(RecordingScheduler):
         self._made: dict[str, str] = {}
         self._process = process
         self._end_event: ProgramEnded | None = None
+        self._end_due = 0.0
         self._cancel_requests = 0
         self._windows: list[threading.Thread] = []
         self._window_folder = ""
@@ -145,7 +149,7 @@ class ProgramScheduler(RecordingScheduler):
         if process is None:
             return
         watch: DeviceWatch | None = None
-        pauses = PauseWatch(process.pid)
+        pauses, silence = PauseWatch(process.pid), SilenceWatch(process.pid)
         self._follower = threading.current_thread()
         pace = _Pace()
         try:
@@ -158,6 +162,7 @@ class ProgramScheduler(RecordingScheduler):
                 now = time.monotonic()
                 for pause in pauses.end(now) if process.over else pauses.look(now):
                     self._emit(pause)
+                self._take_silence(silence, process, now)
                 if process.over:
                     due = now + WINDOW_SECONDS
                     break
@@ -209,7 +214,7 @@ class ProgramScheduler(RecordingScheduler):
 
     def _take(self, event: Event) -> None:
         if isinstance(event, ProgramEnded):
-            self._end_event = event
+            self._end_event, self._end_due = event, time.monotonic() + ENDING_SECONDS
             return
         self._session_recorder.take(event, self._run, self._made)
         if isinstance(event, CaptureWindow):
@@ -224,6 +229,19 @@ class ProgramScheduler(RecordingScheduler):
                 thread = threading.Thread(target=work, name="jaxprof-window", daemon=True)
                 self._windows.append(thread)
                 thread.start()
+
+    def _take_silence(self, silence: SilenceWatch, process: ProgramProcess, now: float) -> None:
+        """Record that the program says nothing any more, or that it has ended and is still there."""
+        ended, heartbeat = self._end_event, process.heartbeat
+        if process.over:
+            return
+        if ended is None and heartbeat is not None and heartbeat.since_seconds is not None:
+            # before an iteration has ended, imports may hold the interpreter's lock for long
+            if (event := silence.look(now, process.last_sign_seconds, heartbeat)) is not None:
+                self._emit(event)
+        elif ended is not None and self._end_due and now >= self._end_due:
+            self._end_due = 0.0
+            self._emit(replace(ended, monotonic_seconds=0.0))
 
     def _finish(self, process: ProgramProcess) -> None:
         wall = time.monotonic() - process.began_seconds

@@ -116,6 +116,10 @@ class RecordedProgram:
     pauses: list[e.ProgramStopped] = field(default_factory=list)
     """Pauses of the process; one that was found in two ways is here twice."""
     ended: e.ProgramEnded | None = None
+    standstill: e.StandstillSeen | None = None
+    """The last word from inside on a time without iterations; it may be `over`."""
+    silence: e.SilenceSeen | None = None
+    """The last word from outside on a recorder that is not heard of; it may be `over`."""
     empty_call: e.EmptyCallTimed | None = None
     """Time of an empty call; None if it was not needed, or could not be measured."""
 
@@ -141,6 +145,8 @@ _PROGRAM_KEPT: dict[type[e.Event], str] = {
     e.JaxImported: "jax",
     e.ProgramEnded: "ended",
     e.EmptyCallTimed: "empty_call",
+    e.StandstillSeen: "standstill",
+    e.SilenceSeen: "silence",
 }
 _PROGRAM_LISTED: dict[type[e.Event], str] = {
     e.Compiled: "compiled",

@@ -35,6 +35,7 @@ from jaxprof.events import (
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.loop_time import HotLoop, OutsideLoop, Spot, Spots
+    from jaxprof.analysis.programs.standstill import Standstill
     from jaxprof.analysis.programs.verdict import Verdict
     from jaxprof.events.finding import Finding
     from jaxprof.session import RecordedProgram, Run
@@ -278,6 +279,21 @@ class ProgramResult:
     def ended(self) -> bool:
         """Whether the program, or its recording, is over."""
         return self._program.ended is not None or self.run.over
+
+    @cached_property
+    def standstill(self) -> Standstill | None:
+        """What the program has been in since its last iteration, if one is missing, or was when it was ended;
+        `Standstill.is_one` says whether it stands still."""
+        from jaxprof.analysis.programs.standstill import standstill
+
+        if self.run.status == "ok" or (self._program.ended is not None and not self.run.over):
+            return None
+        return standstill(self._program, self.began_seconds + self.wall_seconds)
+
+    @property
+    def stands_still(self) -> bool:
+        """Whether it is running, and stands still."""
+        return not self.ended and not self.run.deserted and self.standstill is not None and self.standstill.is_one
 
     @property
     def import_seconds(self) -> float | None:

@@ -1,4 +1,4 @@
-"""Detect the pauses of another process: a signal stopped it, or the machine was suspended.
+"""Detect the pauses of another process: a signal stopped it, or the machine was suspended; and that it falls silent.
 
 SIGSTOP, SIGTSTP (ctrl+z) and reading a terminal in the background stop a process until SIGCONT. The system shows it as
 stopped meanwhile; a process that sleeps, waits for input or has no processor to run on is not. A debugger that stops a
@@ -11,7 +11,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from jaxprof.events import ProgramStopped
+from jaxprof.base.system_wait import processor_seconds, system_wait
+from jaxprof.events import Heartbeat, ProgramStopped, SilenceSeen, SystemWait
 
 LOOK_SECONDS = 0.1
 """Time between looks at the process; each takes 80 µs."""
@@ -85,3 +86,42 @@ class PauseWatch:
         began, self._began = self._began, None
         seconds = until - began
         return [ProgramStopped(began_seconds=began, seconds=seconds, found_by="state", monotonic_seconds=now)]
+
+
+SILENT_SECONDS = 6.0
+"""A recorder that says every two seconds that it is alive is silent after this long; a busy machine can delay it."""
+SILENCE_SHARE = 0.1
+"""A silence is reported again after this share of the time that it has lasted, but not before `SILENT_SECONDS`."""
+
+
+class SilenceWatch:
+    """Reports that the recorder in a program says nothing any more, and what the system shows of the program. Call
+    `look` often."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._due = 0.0
+        self._silent: float | None = None
+        """Since when it has been silent, if that was reported."""
+        self._used = (0.0, processor_seconds(pid))
+
+    def look(self, now: float, heard: float, heartbeat: Heartbeat) -> SilenceSeen | None:
+        """Return what is new. `heard`: monotonic time of the last word from inside, which was `heartbeat`."""
+        quiet = now - heard
+        if quiet < SILENT_SECONDS:
+            was, self._silent = self._silent, None
+            return SilenceSeen(silent_seconds=was, over=True) if was is not None else None
+        if now < self._due and self._silent is not None:
+            return None
+        self._due, self._silent = now + max(SILENT_SECONDS, SILENCE_SHARE * quiet), heard
+        state, call, file = system_wait(self._pid, self._pid)
+        (began, before), self._used = self._used, (now, processor_seconds(self._pid))
+        used = self._used[1]
+        return SilenceSeen(
+            silent_seconds=heard,
+            since_seconds=heartbeat.since_seconds,
+            usual_seconds=heartbeat.usual_seconds,
+            step=heartbeat.step,
+            wait=SystemWait(state=state, call=call, file=file),
+            busy_share=(used - before) / (now - began) if used is not None and before is not None and began else None,
+        )

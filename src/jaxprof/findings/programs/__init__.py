@@ -96,6 +96,21 @@ def _used_share(reading: DeviceReading) -> float:
     return used / limit if used and limit else 0.0
 
 
+@check(
+    "the program stands still",
+    "No iteration of its loops has ended for ten usual ones and twenty seconds, and its main thread does nothing; for "
+    "45 seconds where it runs, compiles or waits for a device. First compilations, evaluations and checkpoints go on. "
+    "What it waits for is stated where its stack and the system agree.",
+    "Look at the line: what it waits for has to come, or to fail. A timeout there turns silence into an error.",
+)
+def standstill(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
+    """Yield that the program stands still, or stood still when it was ended."""
+    state = result.standstill
+    if state is not None and state.is_one:
+        stands = "it stands still" if result.stands_still else "it stood still"
+        yield Finding("standstill", f"{stands} {safe(state.text(result.directory))}", (state.at,))
+
+
 _PAUSES = {
     SIGNAL: (
         "paused for {} by a signal, {}",
@@ -138,7 +153,7 @@ def paused(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
 
 
 CHECKS = (
-    program_failed, paused, compiling.debug_settings, compiling.caches_cleared, compiling.closure_varies,
+    program_failed, standstill, paused, compiling.debug_settings, compiling.caches_cleared, compiling.closure_varies,
     compiling.recompile_in_loop, compiling.varying_shapes, compiling.static_argument_varies,
     compiling.weak_type_flips, compiling.arguments_vary, compiling.large_program, loops.callback_in_loop,
     loops.repeated_fetch, loops.host_sync, arrays.numpy_argument, loops.op_by_op_loop, arrays.implicit_transfers,
@@ -154,7 +169,8 @@ def findings(result: ProgramResult) -> tuple[Finding, ...]:
     claims = Claims(result)
     checks = [check for check in CHECKS if not (result.other_thread and check.sampled)]
     every = claims.bounded([check.complete(found) for check in checks for found in check.find(result, claims)])
-    return tuple(sorted(every, key=lambda found: (found.code != "program_failed", -(found.saves_seconds or 0.0))))
+    first = ("program_failed", "standstill")
+    return tuple(sorted(every, key=lambda found: (found.code not in first, -(found.saves_seconds or 0.0))))
 
 
 def remarks(result: ProgramResult) -> tuple[Finding, ...]:

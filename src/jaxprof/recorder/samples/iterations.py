@@ -283,6 +283,11 @@ class MomentLog:
         """Number of iterations that ended, timed or not, including those of earlier logs."""
         return self._ordinal
 
+    @property
+    def last_number(self) -> int | None:
+        """Number of the last iteration that ended, by the counter of the loop; None without one."""
+        return self._ordinal + self._shift - 1 if self._name else None
+
     def take(self, moments: Sequence[float], read: Mapping[float, Values]) -> None:
         """Take the ends of iterations in order, with `LEFT` where the loop was left; `read`: the values of the counters
         at some of these moments. The cost grows with the entries, not with the iterations."""
@@ -372,6 +377,16 @@ class NumberLog:
         self._looks = FEWEST_LOOKS
         self._is_unknown = False
         """Whether the loop may have run unseen, so that its counter shows nothing."""
+
+    @property
+    def number(self) -> int:
+        """Number of the iteration in progress."""
+        return self._number
+
+    @property
+    def last_number(self) -> int | None:
+        """Number of the last iteration that ended, by the counter of the loop; None if it began again."""
+        return self._number - 1 if self._name else None
 
     def sample(self, at: float, frame: FrameType | None) -> None:
         """Take a sample of the thread's innermost frame at this moment, in which the counter is read."""

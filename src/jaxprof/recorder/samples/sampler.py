@@ -43,6 +43,7 @@ from jaxprof.recorder.samples.cpu_clock import (
 )
 from jaxprof.recorder.samples.sample_window import SampleWindow
 from jaxprof.recorder.samples.stack import Stack, read_stack, read_thread
+from jaxprof.recorder.samples.standstill import StandstillWatch
 from jaxprof.recorder.samples.states import COMPILED, SYNC, Seen
 from jaxprof.recorder.samples.steps import StepCounter
 
@@ -165,6 +166,7 @@ class StackSampler:
         self._classifier = Classifier()
         self._arrays = ArrayCounter()
         self._steps = StepCounter(main_thread)
+        self.standstill = StandstillWatch(emit, main_thread, self._task)
         self._working_loops: set[tuple[int, int]] = set()
         self._settings_sought: set[str] = set()
         self._settings_at: dict[str, SourceLocation] = {}
@@ -244,6 +246,7 @@ class StackSampler:
                         else:
                             self._window.given_away += paused
                         self._steps.note_pause(began, paused)
+                        self.standstill.note_pause(paused)
                         self._emit(ProgramStopped(began_seconds=began, seconds=paused, found_by=found_by))
                     self._sample(now, judge_wait(now - due - paused, switches), stopped=stopped, paused=paused)
                     if stopped or now - self._window.began >= max(WINDOW_SECONDS, GROWTH * (now - self._began)):
@@ -291,6 +294,7 @@ class StackSampler:
         self._in_stage = bool(stage)
         self._first_left -= not stage
         seen = self._interpret(stack, stage, wait)
+        self.standstill.saw(now, stack, seen, ran)
         share = ran / seconds if ran is not None and seconds > 0 else None
         running = running or bool(wait.held) or (share is not None and share > seen.running_above)
         works = stage or seen.works or seen.kind == SYNC
@@ -384,7 +388,11 @@ class StackSampler:
         arrays = self._arrays.count(now) if self._last_stages.get("compile", 0.0) > 0 else None
         if arrays is not None:
             self._emit(arrays)
-        for item in self._ledger.running():
+        running = self._ledger.running()
+        iterations = self._steps.iterations
+        stage = next((item for item in running if not item.thread), None)
+        self.standstill.look(now, iterations.progress, iterations.last_number, stage)
+        for item in running:
             key = (item.thread, item.function, item.began_seconds)
             if now - item.began_seconds > STAGE_IS_LONG_SECONDS and key not in self._stages_reported:
                 if len(self._stages_reported) > 1_000:

@@ -81,6 +81,20 @@ class IterationWatch:
         self._seen: dict[_Key, int] = {}
         self._ready: list[StepsTaken] = []
 
+    @property
+    def progress(self) -> tuple[int, int | None]:
+        """Values of which one changes with each iteration that ends."""
+        return (
+            self._moments.seen if self._moments is not None else 0,
+            self._numbers.number if self._numbers is not None else None,
+        )
+
+    @property
+    def last_number(self) -> int | None:
+        """Number of the last iteration that ended; None if the iterations are not numbered by a counter."""
+        log = self._numbers or self._moments
+        return log.last_number if log is not None else None
+
     def follow(self, loop: Loop | None) -> None:
         """Follow the iterations of this loop from now on, and no longer those of an earlier one."""
         self._leave()

@@ -1,0 +1,185 @@
+"""Whether a program stands still: since when, after which step, at which line, and what it waits for.
+
+A program stands still if no iteration of its loops has ended for ten usual ones and twenty seconds, and its main thread
+does not move on. One that works on something else (an evaluation, a checkpoint, a first compilation) moves: its frames
+change, its threads run, or its bytes flow. Where only a clock speaks against that, more time has to pass. What it waits
+for is stated where the stack and the system agree, or where the system alone leaves no doubt; else it is unknown.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jaxprof.base.units import integer, seconds
+from jaxprof.base.values import field, frozen
+from jaxprof.events import NOWHERE, SilenceSeen, SourceLocation, StandstillSeen, ThreadStack
+
+if TYPE_CHECKING:
+    from jaxprof.session import RecordedProgram
+
+USUAL_ITERATIONS = 10
+LEAST_SECONDS = 20.0
+"""No iteration for this long, and for `USUAL_ITERATIONS` usual ones, is a standstill of a thread that does nothing."""
+LONGER_FACTOR = 3
+"""The longest time without an iteration so far, as of an evaluation, has to be exceeded by this factor."""
+BUSY_SECONDS = 45.0
+"""The same as `LEAST_SECONDS` for a thread of which it is not certain that it does nothing: it runs, it compiles, or it
+waits for a device, which may compute."""
+_IDLE_SHARE = 0.2
+"""Share of a processor below which the threads of a process do nothing but look whether something has come."""
+_MOVED_BYTES = 1 << 20
+"""Bytes read or written between two reports from which a checkpoint or a data set is on its way."""
+_DEVICE_KINDS = ("compiled", "inline", "sync", "read", "fed", "dispatch", "transfer")
+
+STOPPED, LOCKED, DEVICE, COMPILER, COLLECTOR = "stopped", "interpreter_lock", "device", "compiler", "collector"
+SLEEP, FILE, SOCKET, QUEUE, LOCK, CHILD, BUSY, UNKNOWN = (
+    "sleep", "file", "socket", "queue", "lock", "child", "busy", "unknown",
+)  # fmt: skip
+WAITS = (STOPPED, LOCKED, DEVICE, COMPILER, COLLECTOR, SLEEP, FILE, SOCKET, QUEUE, LOCK, CHILD, BUSY, UNKNOWN)
+"""What a program that stands still waits for."""
+
+
+@frozen
+class Standstill:
+    """A program that stands still, or stood still when it ended."""
+
+    since_seconds: float
+    """Monotonic time at which its last iteration was seen to end."""
+    seconds: float
+    """How long it has lasted so far."""
+    step: int | None
+    """Number of the last finished iteration; None if they are not numbered."""
+    at: SourceLocation
+    """The user's line at which the main thread stands; unknown if the interpreter shows nothing."""
+    call: str
+    waits: str
+    """One of `WAITS`."""
+    what: str
+    """That in words, without a subject: `sleeps`, `reads a file that does not answer (/data/shard-7)`."""
+    is_certain: bool = True
+    """Whether it does nothing by two witnesses; otherwise more time has to pass before it is said."""
+    usual_seconds: float = 0.0
+    longest_seconds: float = 0.0
+    threads: tuple[ThreadStack, ...] = field(default=(), repr=False)
+
+    @property
+    def on_device(self) -> bool:
+        """Whether it waits in a compiled function, or for the result of one."""
+        return self.waits == DEVICE
+
+    @property
+    def is_one(self) -> bool:
+        """Whether it has lasted long enough to be called a standstill, from what this process alone shows."""
+        least = LEAST_SECONDS if self.is_certain and not self.on_device else BUSY_SECONDS
+        return self.seconds >= least and self.is_long
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it has lasted long enough to be one where other processes bear witness to it."""
+        others = max(USUAL_ITERATIONS * self.usual_seconds, LONGER_FACTOR * self.longest_seconds)
+        return self.seconds >= max(LEAST_SECONDS, others)
+
+    def text(self, directory: str = "") -> str:
+        """Return `since step 188 (3 min 12 s) at loader.py:40 in read(): it sleeps`."""
+        step = f"step {integer(self.step)}" if self.step is not None else "its last step"
+        at = f" at {self.at.short(directory)}" if self.at else ""
+        call = f" in {self.call}" if self.at and self.call else ""
+        return f"since {step} ({seconds(self.seconds)}){at}{call}: it {self.what}"
+
+
+def standstill(program: RecordedProgram, now: float) -> Standstill | None:
+    """Return what the program has been in since its last iteration, if its recorder has missed one; None if it goes on.
+    `now`: monotonic time of the last event. `Standstill.is_one` says whether that is a standstill."""
+    inside, silence = program.standstill, program.silence
+    inside = None if inside is None or inside.over else inside
+    if silence is not None and not silence.over and silence.since_seconds is not None:
+        return _silent(silence, silence.since_seconds, inside, now)
+    if inside is None or (inside.moved_bytes or 0) >= _MOVED_BYTES:
+        return None
+    waits, what, certain = _wait(inside)
+    moved = inside.monotonic_seconds - inside.still_seconds < LEAST_SECONDS / 2
+    if moved and waits != COLLECTOR:
+        busy = inside.busy_share is None or inside.busy_share >= _IDLE_SHARE
+        waits, what, certain = (BUSY, "goes round without an iteration", False) if busy else (waits, what, certain)
+    return Standstill(
+        inside.since_seconds,
+        max(now, inside.monotonic_seconds) - inside.since_seconds,
+        inside.step,
+        inside.at,
+        inside.call,
+        waits,
+        what,
+        certain,
+        inside.usual_seconds,
+        inside.longest_seconds,
+        tuple(inside.threads),
+    )
+
+
+def _silent(seen: SilenceSeen, since: float, inside: StandstillSeen | None, now: float) -> Standstill:
+    """Return the standstill of a program whose recorder is silent: not even its own thread gets to run."""
+    if seen.wait.state == "T":
+        waits, what = STOPPED, "is stopped by a signal (state T)"
+    elif seen.wait.state:
+        where = f", in {seen.wait.call}" if seen.wait.call else ""
+        file = f" of {seen.wait.file}" if seen.wait.file else ""
+        waits, what = LOCKED, f"holds the interpreter's lock in native code{where}{file}"
+    else:
+        waits, what = UNKNOWN, "says nothing any more"
+    return Standstill(
+        since,
+        max(now, seen.monotonic_seconds) - since,
+        seen.step,
+        inside.at if inside is not None else NOWHERE,
+        inside.call if inside is not None else "",
+        waits,
+        what,
+        bool(seen.wait.state),
+        seen.usual_seconds,
+    )
+
+
+def _wait(seen: StandstillSeen) -> tuple[str, str, bool]:
+    """Return what the main thread waits for, that in words, and whether two witnesses agree that it does nothing."""
+    runs = seen.busy_share is not None and seen.busy_share >= _IDLE_SHARE
+    if seen.stage:
+        return COMPILER, f"waits for the compiler, which has worked on {seen.function} for {_took(seen)}", False
+    if runs and seen.collections:
+        return COLLECTOR, f"collects garbage, {integer(seen.collections)} times in a row", False
+    computes = (seen.process_share or 0.0) >= _IDLE_SHARE
+    if seen.kind in _DEVICE_KINDS:
+        return DEVICE, "waits in a compiled function, or for its result", not computes
+    if runs:
+        return BUSY, "runs, and no iteration ends", False
+    found = _blocked(seen)
+    return (*found, not computes) if found is not None else (UNKNOWN, "waits for something unknown", not computes)
+
+
+def _took(seen: StandstillSeen) -> str:
+    return seconds(seen.stage_seconds)
+
+
+def _blocked(seen: StandstillSeen) -> tuple[str, str] | None:
+    """Return what a thread waits for that is blocked in a system call; None if the stack says otherwise, or nothing."""
+    call, file, module = seen.wait.call, seen.wait.file, seen.inner.file.rpartition("/")[2]
+    name = f"{seen.call} {seen.inner.function}".lower()
+    where = f" ({file})" if file else ""
+    if call == "sleep" and "sleep" in name:
+        return SLEEP, "sleeps"
+    if call == "wait":
+        return CHILD, "waits for a child process"
+    if call in ("flock", "fcntl"):
+        return LOCK, f"waits for the lock of a file{where}"
+    if file == "socket" or call in ("accept", "connect", "receive"):
+        return SOCKET, "waits for a socket"
+    if call == "open":
+        return FILE, f"opens a file that does not answer{where}"
+    if call in ("read", "pread", "write", "pwrite", "fsync"):
+        verb = "reads from" if call in ("read", "pread") else "writes to"
+        return FILE, f"{verb} a file that does not answer{where}"
+    if call in ("futex", "poll", "select", "epoll", "read"):
+        if module in ("queue.py", "queues.py") or "queue" in name:
+            return QUEUE, "waits for a queue"
+        if module == "threading.py" or name.startswith("with ") or any(word in name for word in ("acquire", "join")):
+            return LOCK, "waits for a lock or a thread"
+    return None

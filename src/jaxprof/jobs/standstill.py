@@ -1,0 +1,151 @@
+"""Whether a job stands still, and which of its processes the others wait for.
+
+The processes of a job that wait for each other all stand still when one does, and nearly all of them in the collective
+that the one has not reached. So a job stands still only if every process does that is not over, and those are named
+that differ: by a signal, by an end of their own, by what they wait for, by their line, by their step.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from jaxprof.analysis.programs.standstill import BUSY_SECONDS, STOPPED, Standstill
+from jaxprof.base.units import integer
+from jaxprof.base.values import frozen
+from jaxprof.events.finding import Finding
+from jaxprof.jobs.figures import ProcessFigures
+
+STANDS = "standing still"
+"""Status of a process that stands still."""
+
+
+@frozen
+class Standing:
+    """A job that stands still, or did when it ended."""
+
+    blamed: tuple[ProcessFigures, ...]
+    """Processes that the others wait for; none if no process differs from the others."""
+    waiting: tuple[ProcessFigures, ...]
+    why: str
+    """By what the blamed ones differ, in words; empty without any."""
+
+
+def standing(processes: Sequence[ProcessFigures]) -> Standing | None:
+    """Return how the job stands still; None if it goes on, if it is over, or if a failed process explains it."""
+    if any(process.status in ("failed", "crashed", "interrupted") for process in processes):
+        return None
+    there = [process for process in processes if not process.is_over or process.status == "cancelled"]
+    still = [process for process in there if process.standstill is not None and process.standstill.is_long]
+    if not still:
+        return None
+    gone = [process for process in processes if process.is_over and process.status in ("ok", "running")]
+    if len(still) == len(there):
+        blamed, why = _differing(still, gone)
+        if blamed or all(_state(process).is_one for process in still):
+            blamed_indices = {process.index for process in blamed}
+            return Standing(tuple(blamed), tuple(each for each in still if each.index not in blamed_indices), why)
+        return None
+    # Some go on. They are not waited for here, but one that does nothing is standing still all the same.
+    alone = [process for process in still if _state(process).is_one and not _state(process).on_device]
+    return Standing(tuple(alone), (), "") if alone else None
+
+
+def _state(process: ProcessFigures) -> Standstill:
+    assert process.standstill is not None
+    return process.standstill
+
+
+def _differing(still: Sequence[ProcessFigures], gone: Sequence[ProcessFigures]) -> tuple[Sequence[ProcessFigures], str]:
+    """Return the processes that the others wait for, and by what they differ: the strongest witness first."""
+    stopped = [process for process in still if _state(process).waits == STOPPED]
+    if stopped:
+        return stopped, ""
+    waiting = [process for process in still if _state(process).on_device]
+    if gone and waiting:
+        return gone, "ended"
+    hosts = [process for process in still if not _state(process).on_device]
+    if hosts and (waiting or len(still) == 1):
+        sure = [process for process in hosts if _is_sure(_state(process))]
+        return (hosts, "") if len(sure) == len(hosts) else ((), "")
+    for what, key in (
+        ("another line", lambda process: _state(process).at.text or None),
+        ("another step", lambda process: _state(process).step),
+    ):
+        counts = Counter(key(process) for process in still)
+        if None in counts or len(counts) < 2:
+            continue
+        (most, count), (_, second) = counts.most_common(2)
+        if count > second:
+            return [process for process in still if key(process) != most], what
+        return still, what
+    return (), ""
+
+
+def _is_sure(state: Standstill) -> bool:
+    """Return whether a process that others wait for stands still: one that runs or compiles may only be late."""
+    return state.is_certain or (state.seconds >= BUSY_SECONDS and state.is_long)
+
+
+def with_status(processes: Sequence[ProcessFigures], found: Standing | None) -> tuple[ProcessFigures, ...]:
+    """Return the processes, with the status of those that stand still now."""
+    still = {each.index for each in (*found.blamed, *found.waiting)} if found is not None else set()
+    return tuple(
+        replace(each, status=STANDS) if each.index in still and each.status == "running" else each for each in processes
+    )
+
+
+def standstills(found: Standing | None, count: int) -> Iterator[Finding]:
+    """Yield the finding of a job that stands still: the processes that the others wait for, and where those wait."""
+    if found is None:
+        return
+    if not found.blamed:
+        first = found.waiting[0]
+        every = f"all {len(found.waiting)} processes" if len(found.waiting) > 1 else f"process {first.index}"
+        message = (
+            f"{every} {_stands(found.waiting)} {_state(first).text(first.directory)}; none differs from the others"
+        )
+        yield Finding("process_standstill", message, (_state(first).at,), seconds=None, index=None)
+        return
+    rest = _rest(found)
+    for process in found.blamed[:_MOST_BLAMED]:
+        state = process.standstill
+        if found.why == "ended" or state is None:
+            step = f" after step {integer(process.last_step)}" if process.last_step is not None else ""
+            message = f"process {process.index} of {count} has ended by itself{step}, and the others have not{rest}"
+            yield Finding("process_standstill", message, index=process.index)
+            continue
+        message = f"process {process.index} of {count} {_stands([process])} {state.text(process.directory)}"
+        if found.why == "another step" and (other := _usual_step(found)) is not None:
+            message += f"; the others stand at step {integer(other)}, so that it has called another number of them"
+        elif found.why == "another line":
+            message += "; the others are at another line, and so in another collective"
+        yield Finding("process_standstill", message + rest, (state.at,), index=process.index)
+
+
+_MOST_BLAMED = 4
+
+
+def _stands(processes: Sequence[ProcessFigures]) -> str:
+    if all(process.status not in ("running", STANDS) for process in processes):
+        return "stood still"
+    return "stands still" if len(processes) == 1 else "stand still"
+
+
+def _usual_step(found: Standing) -> int | None:
+    steps = Counter(_state(process).step for process in found.waiting)
+    return steps.most_common(1)[0][0] if steps else None
+
+
+def _rest(found: Standing) -> str:
+    """Return `; 511 wait in the compiled call of train.py:585`, for each line the others wait at."""
+    lines = Counter(
+        (_state(process).at.short(process.directory), _state(process).on_device) for process in found.waiting
+    )
+    parts = [
+        f"{integer(count)} {'waits' if count == 1 else 'wait'} {'in the compiled call of' if device else 'at'} {line}"
+        for (line, device), count in lines.most_common(3)
+        if line
+    ]
+    return f"; {', '.join(parts)}" if parts else ""

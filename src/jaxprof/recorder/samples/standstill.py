@@ -1,0 +1,177 @@
+"""Notices that no iteration of the program's loops ends any more, and reports what the program is in at that moment.
+
+An iteration has ended where the loop's own events say so, or, without them, where a sample finds one of the user's
+frames at an earlier instruction than the sample before did, and JAX was at work in between: a loop that only waits for
+something also goes round. Nothing is judged here, and nothing costs more than comparing offsets until an iteration is
+missing: then the stacks of all threads and what the system shows of the main thread are read, every few seconds.
+"""
+
+from __future__ import annotations
+
+import _thread
+import gc
+import os
+import sys
+import threading
+import time
+from bisect import insort
+from collections.abc import Callable
+from types import FrameType
+
+from jaxprof.base.system_wait import moved_bytes, system_wait
+from jaxprof.events import NOWHERE, Event, SourceLocation, StageRunning, StandstillSeen, SystemWait, ThreadStack
+from jaxprof.recorder.cpython import operation_at
+from jaxprof.recorder.frame_owner import USER, outwards
+from jaxprof.recorder.samples.stack import SampledFrame, Stack
+from jaxprof.recorder.samples.states import SYNC, Seen
+
+FIRST_SECONDS = 8.0
+"""An iteration is missing after this long, and after `MISSING_FACTOR` usual ones; a reader waits for longer."""
+MISSING_FACTOR = 5
+AGAIN_SECONDS = 4.0
+AGAIN_SHARE = 0.1
+"""The state is reported again after this share of the time that the standstill has lasted, but not before
+`AGAIN_SECONDS`: a night of it is some hundred reports."""
+FEWEST = 5
+"""Iterations that have to have ended before one can be missing: the first ones compile."""
+_INTERVALS_KEPT = 1000
+_THREADS_AT_MOST, _FRAMES_AT_MOST = 32, 24
+_Position = tuple[tuple[int, int], ...]
+"""Code and offset of the user's frames, outermost first."""
+
+
+class StandstillWatch:
+    """Call `saw` with each sample and `look` a few times a second."""
+
+    def __init__(self, emit: Callable[[Event], None], main_thread: int, task: int) -> None:
+        """`main_thread`: its `threading.get_ident`; `task`: the system's id of it."""
+        self._emit, self._main_thread, self._task = emit, main_thread, task
+        self.passed: float | None = None
+        """Monotonic time at which the last iteration was seen to end; None before a few have."""
+        self.step: int | None = None
+        self._count = 0
+        self._followed: object = None
+        self._intervals: list[float] = []
+        """Times between the ends that were seen, in order of length."""
+        self._position: _Position = ()
+        self._still = self._last = time.monotonic()
+        self._worked = False
+        self._seen: Seen | None = None
+        self._innermost: SampledFrame | None = None
+        self._ran = 0.0
+        self._reported: float | None = None
+        self._due = 0.0
+        self._used = (self._last, time.process_time(), moved_bytes(os.getpid()), _collections())
+
+    @property
+    def usual_seconds(self) -> float:
+        """Median time between two iterations; 0 before a few have ended."""
+        return self._intervals[len(self._intervals) // 2] if self._intervals else 0.0
+
+    def saw(self, now: float, stack: Stack, seen: Seen, ran: float | None) -> None:
+        """Take a sample, before which the main thread ran for `ran` seconds."""
+        self._ran += ran or 0.0
+        self._seen = seen
+        self._innermost = stack.frames[0] if stack.read else None
+        self._worked = self._worked or seen.works or seen.kind == SYNC
+        position = tuple((id(code), offset) for code, offset, kind, _ in reversed(stack.read) if kind == USER)
+        if position == self._position:
+            return
+        before, self._position, self._still = self._position, position, now
+        both = next((pair for pair in zip(before, position, strict=False) if pair[0] != pair[1]), None)
+        if both is not None and both[0][0] == both[1][0] and both[1][1] < both[0][1] and self._worked:
+            self._pass(now)
+
+    def note_pause(self, seconds: float) -> None:
+        """Note that the whole process did not run for so long: no iteration was missing meanwhile."""
+        if self.passed is not None:
+            self.passed += seconds
+
+    def look(self, now: float, followed: object, step: int | None, stage: StageRunning | None) -> None:
+        """Report what the program is in, if an iteration is missing. `followed`: a value that changes with each
+        iteration that ends by the loop's own events, the last one with the number `step`; `stage`: the compilation that
+        the main thread is in."""
+        if followed != self._followed:
+            self._pass(now)
+        self._followed, self.step = followed, step
+        if self.passed is None or self._count < FEWEST:
+            return
+        quiet = now - self.passed
+        if self._reported is not None and self.passed > self._reported:
+            self._emit(StandstillSeen(since_seconds=self._reported, over=True))
+            self._reported = None
+        if quiet < max(FIRST_SECONDS, MISSING_FACTOR * self.usual_seconds) or now < self._due:
+            if quiet < FIRST_SECONDS / 2:
+                self._ran, self._used = 0.0, (now, time.process_time(), self._used[2], self._used[3])
+            return
+        self._due = now + max(AGAIN_SECONDS, AGAIN_SHARE * quiet)
+        self._reported = self.passed
+        self._report(now, stage)
+
+    def _pass(self, now: float) -> None:
+        if self.passed is not None and self._count >= FEWEST:
+            insort(self._intervals, now - self.passed)
+            if len(self._intervals) > _INTERVALS_KEPT:  # every other one; the longest stays
+                del self._intervals[-3::-2]
+        self.passed, self._worked = now, False
+        self._count += 1
+
+    def _report(self, now: float, stage: StageRunning | None) -> None:
+        began, cpu, moved, collections = self._used
+        self._used = used = (now, time.process_time(), moved_bytes(os.getpid()), _collections())
+        ran, self._ran = self._ran, 0.0
+        length = max(now - began, 1e-3)
+        seen, inner = self._seen, self._innermost
+        line = seen.line if seen is not None else None
+        call = line.call if line is not None else ""
+        if inner is not None and operation_at(inner.code, inner.offset)[1].startswith(("BEFORE_WITH", "BEFORE_ASYNC")):
+            call = "with"
+        state, waits_in, file = system_wait(os.getpid(), self._task)
+        self._emit(
+            StandstillSeen(
+                since_seconds=self.passed or now,
+                usual_seconds=self.usual_seconds,
+                longest_seconds=self._intervals[-1] if self._intervals else 0.0,
+                step=self.step,
+                at=SourceLocation(line.file, line.line, line.function) if line is not None else NOWHERE,
+                call=call,
+                kind=seen.kind if seen is not None else "",
+                inner=_location(inner),
+                still_seconds=self._still,
+                busy_share=min(1.0, ran / length),
+                process_share=(used[1] - cpu) / length,
+                moved_bytes=used[2] - moved if used[2] is not None and moved is not None else None,
+                collections=used[3] - collections,
+                stage=stage.stage if stage is not None else "",
+                function=stage.function if stage is not None else "",
+                stage_seconds=now - stage.began_seconds if stage is not None else 0.0,
+                wait=SystemWait(state=state, call=waits_in, file=file),
+                threads=self._threads(),
+            )
+        )
+
+    def _threads(self) -> list[ThreadStack]:
+        """Return the stacks of all threads but ours. The names are read without the lock that `threading.enumerate`
+        takes: a thread of the program may hold it for ever."""
+        names = {ident: thread.name for ident, thread in list(getattr(threading, "_active", {}).items())}
+        frames = sys._current_frames()
+        frames.pop(_thread.get_ident(), None)
+        order = sorted(frames, key=lambda ident: ident != self._main_thread)[:_THREADS_AT_MOST]
+        return [ThreadStack(name=names.get(ident, ""), frames=_frames(frames[ident])) for ident in order]
+
+
+def _frames(frame: FrameType) -> list[SourceLocation]:
+    return [
+        SourceLocation(each.f_code.co_filename, each.f_lineno, each.f_code.co_name)
+        for each in outwards(frame, _FRAMES_AT_MOST)
+    ]
+
+
+def _location(frame: SampledFrame | None) -> SourceLocation:
+    if frame is None:
+        return NOWHERE
+    return SourceLocation(frame.code.co_filename, frame.spot.line, frame.code.co_name)
+
+
+def _collections() -> int:
+    return int(gc.get_stats()[-1]["collections"])
