@@ -588,6 +588,43 @@ def test_a_program_that_is_made_once_more_is_kept_where_others_are_made_that_dif
     assert "Call `make_step` once" in every.fix
 
 
+@pytest.mark.parametrize(
+    ("name", "values", "kind", "checksums", "said", "not_said"),
+    [
+        ("n", "3456", "", "1111", "out of static_argnums", "lax.cond"),
+        ("n", "3456", "", "1234", "lax.cond", "out of static_argnums"),
+        ("cfg.width", "3456", "", "1111", "where `cfg.width` is only computed with", "out of static_argnums"),
+        ("cfg", "CCCC", "", "1111", "make the object once", "keep to a few values"),
+        ("cfg", "CCCC", "unequal_object", "1111", "__eq__ of its own", "make the object once"),
+    ],
+)
+def test_the_fix_of_a_static_argument_is_about_what_changed(name, values, kind, checksums, said, not_said):
+    """An object that has `__eq__` and `__hash__` needs neither."""
+    rows = [
+        made.compiled(
+            reason_code="static_argument" if at else "first",
+            reasons=[made.reason(kind or "static_argument", name, values[at - 1], values[at])] if at else [],
+            checksum=int(checksums[at]),
+        )
+        for at in range(4)
+    ]
+    fix = only("static_argument_varies", *rows).fix
+    assert said.lower() in fix.lower()
+    assert not_said not in fix
+
+
+def test_what_is_a_static_part_of_the_arguments_is_named():
+    def fix(*changes):
+        rows = [made.compiled(reason_code="structure", reasons=[made.reason(*each)]) for each in changes]
+        return only("arguments_vary", made.compiled(), *rows).fix
+
+    assert fix(*[("static_part", "state.tx", "Adam", "Adam")] * 3).startswith("Make `state.tx` once")
+    assert "Each value of `model.rate`" in fix(
+        *[("static_part", "model.rate", str(at), str(at + 1)) for at in range(3)]
+    )
+    assert "Keep the structure" in fix(*[("added", "x", "", "")] * 3)
+
+
 def test_where_all_are_single_operations_they_are_called_all():
     single = tiny(20, op_by_op=True)
     assert ", all of them single operations" in only("many_tiny_jits", *single).message

@@ -39,6 +39,7 @@ DIFFERENCES = {
     "another_function": "new_function",
     "inner_function": "new_function",
     "static_argument": "static_argument",
+    "unequal_object": "static_argument",
     "static_part": "structure",
     "containers": "structure",
     "passed_by": "structure",

@@ -17,7 +17,7 @@ from jaxprof import events as e
 from jaxprof.analysis.programs.sentences import compile_reason
 from jaxprof.recorder import frame_owner as places
 from jaxprof.recorder.compiles import module_size, monitoring, rows
-from jaxprof.recorder.compiles.arguments import Leaf, TreeReader, static_text
+from jaxprof.recorder.compiles.arguments import Leaf, LeafReader, TreeReader, static_text
 from jaxprof.recorder.compiles.functions import Identities, code_of, name_matches, wrapper_chain, wraps
 from jaxprof.recorder.compiles.ledger import ROWS_A_SECOND, Ledger
 from jaxprof.recorder.compiles.reasons import (
@@ -246,6 +246,60 @@ def test_of_a_long_static_value_only_what_differs_is_told():
     assert words_of(explain(new, old)) == "static argument static: …relu… → …tanh…"
 
 
+class Sizes:
+    """An object that is equal to another one of the same sizes."""
+
+    def __init__(self, width, depth=2, table=None):
+        self.width, self.depth, self.table = width, depth, table
+
+    def __eq__(self, other):
+        return vars(self) == vars(other)
+
+    def __hash__(self):
+        return hash((self.width, self.depth, id(self.table)))
+
+
+class Alone:
+    def __init__(self, width):
+        self.width = width
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "changed"),
+    [
+        (Sizes(8), Sizes(16), "cfg.width: 8 → 16"),
+        (Sizes(8), Sizes(18, 3), "cfg: Sizes(width=8, depth=2, table=None) → Sizes(width=18, depth=3, table=None)"),
+        (Sizes(8, table=Loud()), Sizes(8, table=Loud()), "cfg: another Sizes(width=8, depth=2, table=Loud), by its own "
+         "__eq__"),
+        (Alone(8), Alone(8), "cfg: Alone(width=8) → another Alone(width=8)"),
+        (Alone(8), Alone(12), "cfg.width: 8 → 12"),
+        (3, 4, "cfg: 3 → 4"),
+    ],
+)  # fmt: skip
+def test_of_a_static_object_the_attribute_is_named_that_changed(before, now, changed):
+    reader = LeafReader(Identities())
+    old, new = (Signature(function=1, names=("cfg",), leaves=(reader.static(value, "cfg"),)) for value in (before, now))
+    assert words_of(explain(new, old)) == f"static argument {changed}"
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "changed"),
+    [
+        (Layer(1.0, 3), Layer(1.0, 4), "model.width: 3 → 4"),
+        (Layer(1.0, abs), Layer(1.0, len), "model.width: abs → len"),
+        (Layer(1.0, Loud()), Layer(1.0, Loud()), "model.width: Loud → another Loud"),
+    ],
+)
+def test_of_a_tree_the_static_field_is_named_that_changed(before, now, changed):
+    reader = TreeReader()
+    old, new = (
+        Signature(function=1, names=("model.weight",), leaves=(Leaf(dtype="f32"),), structure=tree.digest,
+                  statics=tuple(("model" + path, part) for path, part in tree.statics))
+        for tree in map(reader.read, (before, now))
+    )  # fmt: skip
+    assert words_of(explain(new, old)) == f"static part of argument {changed}"
+
+
 def test_no_attribute_of_the_users_objects_is_read():
     asked = []
 
@@ -399,10 +453,10 @@ def test_an_equal_signature_is_offered_first():
 
 
 def test_the_users_innermost_line_is_where_it_was_called_from():
-    place = places.called_from(sys._getframe())
+    place = places.user_location(sys._getframe())
     assert place.file == __file__
     assert place.function == "test_the_users_innermost_line_is_where_it_was_called_from"
-    assert places.called_from(None) == e.NOWHERE
+    assert places.user_location(None) == e.NOWHERE
 
 
 @pytest.mark.parametrize("value", [1.0, True, "words"])

@@ -146,7 +146,8 @@ def argument_changes(code: str, rows: Iterable[Compiled]) -> tuple[Variation, ..
     for reason in (reason for row in rows for reason in row.reasons if reason.kind == code):
         types = (text.removeprefix("weak ") for text in (reason.before, reason.now))
         seen.setdefault(argument_name(reason.name), {}).update(dict.fromkeys(types))
-    return tuple(Variation(name, tuple(types), static=False) for name, types in seen.items())
+    static = code in ("static_argument", "static_part")
+    return tuple(Variation(name, tuple(types), static) for name, types in seen.items())
 
 
 @frozen
@@ -328,6 +329,11 @@ def _changes_named(code: str, rows: Sequence[Compiled], varying: Sequence[Variat
         yield from (f"static argument {argument.name}: {argument.summary}" for argument in varying)
     elif code in _VARYING:
         yield from (f"{code} of {argument.name} varies: {argument.summary}" for argument in varying)
+    elif code == "structure":
+        for part in argument_changes("static_part", rows):
+            yield f"static part {part.name}: {'' if len(part.types) > 1 else 'another '}{part.summary}"
+        keys = (path for row in rows for reason in row.reasons for path in reason.leaves)
+        yield from dict.fromkeys(f"{path} comes and goes" for path in keys)
     elif code == "config":
         settings = (reason for row in rows for reason in row.reasons if reason.kind in ("config", "jit_option"))
         yield from dict.fromkeys(f"{setting_name(setting)} changed" for setting in settings)

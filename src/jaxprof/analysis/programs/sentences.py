@@ -125,6 +125,7 @@ def _line(where: SourceLocation) -> str:
 
 _CHANGES: dict[str, Callable[[CompileReason], str]] = {
     "static_argument": _static_change,
+    "unequal_object": lambda reason: f"another {reason.now}, by its own __eq__",
     "shape": _types_change,
     "dtype": _types_change,
     "weak_type": _types_change,
@@ -137,7 +138,8 @@ _PHRASES: dict[str, Callable[[Compiled, CompileReason], str]] = {
     "another_function": _made_by_jit,
     "inner_function": lambda _, reason: f"new function object each time: {reason.name} of a call outside any jit",
     "static_argument": lambda _, reason: f"static argument {reason.name}: {_static_change(reason)}",
-    "static_part": lambda _, reason: f"static part of argument {reason.name}: {reason.before} → {reason.now}",
+    "unequal_object": lambda _, reason: f"static argument {reason.name}: another {reason.now}, by its own __eq__",
+    "static_part": lambda _, reason: f"static part of argument {reason.name}: {_static_change(reason)}",
     "containers": lambda _, __: "the containers of the arguments, or static parts in them, changed",
     "passed_by": lambda _, reason: f"structure: {reason.name} {reason.before} → {reason.now}",
     "keyword_order": lambda _, __: "the keyword arguments in another order",

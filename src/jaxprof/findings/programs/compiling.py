@@ -13,6 +13,7 @@ from jaxprof.analysis.programs.functions import (
     RECOMPILED_SHARE,
     FunctionCompiles,
     ReasonCount,
+    Variation,
     argument_changes,
     most_frequent,
     row_seconds,
@@ -42,16 +43,15 @@ or `train=True` and `train=False`, are programs of their own."""
 MANY_SIZES = 20
 """Sizes from which arrays of one rank, in operations outside any jit, follow the data. A model's layers have fewer."""
 _MOST_VARYING = 4
-_ANOTHER = " → another "
-"""Part of a reason: an object that prints like the previous one, but is not equal to it."""
-_OTHER_VALUE = (
-    "Where it is only computed with, take it out of static_argnums and pass it as an array; where it steers control "
-    "flow, use lax.cond, lax.switch or fori_loop; where it sets a shape, keep to a few values."
-)
 _OTHER_OBJECT = (
     "JAX compares static arguments with == and hash, which treat every new object as a different one: make the "
     "object once, give its class __eq__ and __hash__ over what the program depends on (a frozen dataclass has "
     "them), or make it a pytree and pass it as an argument."
+)
+_UNEQUAL_OBJECT = (
+    "Its class has an __eq__ of its own, by which the object is another one: something that it compares has changed, "
+    "and is no plain value (an array, or an object without __eq__). Leave that out of __eq__ and __hash__ where the "
+    "program does not depend on it, else pass it as an argument."
 )
 _NAMED_WIDTH = 100
 """Largest number of columns for the arguments that vary: a function of many arrays has many of them."""
@@ -212,10 +212,34 @@ def static_argument_varies(result: ProgramResult, claims: Claims) -> Iterator[Fi
     for function, reason in _recompiled(claims, "static_argument", RECURS):
         if function.op_by_op:
             continue
-        named = "; ".join(f"{each.name} = {each.summary}" for each in function.varying if each.static) or reason.text
+        changed = [each for each in argument_changes("static_argument", reason.rows) if len(each.types) > 1]
+        named = "; ".join(f"{each.name} = {each.summary}" for each in changed) or reason.text
         text = f"for {integer(reason.count)} other values of a static argument: {shorten(named, _NAMED_WIDTH)}"
-        fix = _OTHER_OBJECT if _ANOTHER in reason.text else _OTHER_VALUE
+        fix = _static_fix(function, reason, changed)
         yield _compiled_again(claims, "static_argument_varies", function, reason, text, reason.called_from, own_fix=fix)
+
+
+def _static_fix(function: FunctionCompiles, reason: ReasonCount, changed: Sequence[Variation]) -> str:
+    """Return the fix for a static argument, by what changed of it and whether the programs then differ."""
+    if not changed:
+        unequal = any(each.kind == "unequal_object" for row in reason.rows for each in row.reasons)
+        return _UNEQUAL_OBJECT if unequal else _OTHER_OBJECT
+    attributes = [each.name for each in changed if "." in each.name]
+    named = " and ".join(f"`{safe(name)}`" for name in attributes[:_MOST_VARYING])
+    programs = {(row.operations, row.checksum) for row in function.rows if row.checksum is not None}
+    ways = []
+    if len(programs) < 2:
+        ways.append(
+            f"where {named} is only computed with, pass it as an array beside the object, and make the object once, or "
+            "with __eq__ and __hash__ over the rest"
+            if attributes
+            else "where it is only computed with, take it out of static_argnums and pass it as an array"
+        )
+    if len(programs) != 1:
+        ways.append("where it steers control flow, use lax.cond, lax.switch or fori_loop")
+    ways.append("where it sets a shape, keep to a few values")
+    fix = "; ".join(ways)
+    return f"{fix[0].upper()}{fix[1:]}."
 
 
 @check(
@@ -275,9 +299,24 @@ def arguments_vary(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
                 continue
             of_jit = code == "config" and not reason.text.startswith("config ")
             what, fix = _JIT_OPTIONS if of_jit else words
+            fix = _static_part_fix(reason) or fix
             times = f"for {integer(reason.count)} other {what}" if reason.count > 1 else f"once for other {what}"
             text = f"{times}: {reason.text}"
             yield _compiled_again(claims, "arguments_vary", function, reason, text, reason.called_from, own_fix=fix)
+
+
+def _static_part_fix(reason: ReasonCount) -> str:
+    """Return the fix where static parts of the arguments' trees changed; else empty."""
+    changed = argument_changes("static_part", reason.rows)
+    if not changed:
+        return ""
+    named = " and ".join(f"`{safe(each.name)}`" for each in changed[:_MOST_VARYING])
+    if all(len(each.types) == 1 for each in changed):
+        return f"Make {named} once, before the loop: a static part of an argument, it was another object each time."
+    return (
+        f"Each value of {named} is a program of its own, because it is a static part of the argument: make it an array "
+        "(a leaf of the tree) where it is only computed with; where it sets a shape, keep to a few values."
+    )
 
 
 def _padding_saves(function: FunctionCompiles, took: float) -> float:

@@ -17,6 +17,7 @@ import math
 import sys
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -47,6 +48,8 @@ _EXAMINED_AT_MOST = 4096
 """Characters of a text searched for secrets: more than are shown, as the end of a URL shows its password."""
 _PARTS_AT_MOST = 12
 _DEPTH_AT_MOST = 3
+_INHERITED: tuple[object, ...] = (object.__eq__, tuple.__eq__)
+_OPAQUE = sys.stdlib_module_names | {"jax", "jaxlib", "numpy"}
 
 
 @frozen
@@ -63,6 +66,8 @@ class Leaf:
     """Hash that distinguishes shardings with the same text."""
     static: str = ""
     static_hash: int = 0
+    compares: bool = False
+    """Whether a static argument's class has an `__eq__` of its own, so that an equal object is no other value."""
     digest: int = field(default=0, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -123,7 +128,9 @@ class LeafReader:
         if isinstance(value, (FunctionType, MethodType)):
             return self._leaf((), "", False, "", 0, value.__name__, hash_of(self._identities.of(value)))
         identity = self._identities.of(value) if callable(value) and not isinstance(value, type) else value
-        return self._leaf((), "", False, "", 0, static_text(value, name), hash_of(identity))
+        kind = type(value)
+        compares = kind.__module__ != "builtins" and getattr(kind, "__eq__", None) not in _INHERITED
+        return self._leaf((), "", False, "", 0, static_text(value, name), hash_of(identity), compares)
 
     def device_bytes(self, value: Any, wide: bool) -> int | None:
         """Return a NumPy array's bytes on the device, with 64-bit numbers halved unless `wide`; None for a scalar."""
@@ -170,6 +177,10 @@ def hash_of(value: Any) -> int:
         return id(value)
 
 
+Static = tuple[str, int]
+"""A static part of a tree: its value as text, and its hash, by which values with the same text differ."""
+
+
 @frozen
 class Tree:
     """The leaves, paths and static contents of an argument."""
@@ -178,13 +189,13 @@ class Tree:
     paths: tuple[str, ...]
     """Path of each leaf: `['w']`, `.layers[0].weight`; empty for an argument that is a leaf itself."""
     digest: int
-    statics: tuple[tuple[str, str], ...] = ()
-    """What the nodes hold besides children: the node's path, and the values as text."""
+    statics: tuple[tuple[str, Static], ...] = ()
+    """What the nodes hold besides children, by the path of a node, or of its field."""
 
 
 class TreeReader:
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int], tuple[tuple[str, ...], tuple[tuple[str, str], ...]]] = {}
+        self._known: dict[tuple[int, int], tuple[tuple[str, ...], tuple[tuple[str, Static], ...]]] = {}
 
     def read(self, value: Any) -> Tree:
         if isinstance(value, (bool, int, float, complex)) or type(value).__module__ == "numpy":
@@ -227,8 +238,9 @@ def _content_hash(value: Any) -> int:
     return hash(tuple(map(_content_hash, value))) if isinstance(value, (tuple, list)) else 0
 
 
-def _statics(structure: Any, keys: list[Any], jax: Any) -> Iterator[tuple[str, str]]:
-    """Return the nodes that hold more than children, each with its path: the common part of its leaves' paths."""
+def _statics(structure: Any, keys: list[Any], jax: Any) -> Iterator[tuple[str, Static]]:
+    """Return what the nodes hold besides children, each with its path: the common part of its leaves' paths, and its
+    field where that can be read."""
     count = 0
     stack = [(structure, 0, 0)]
     while stack and count < _STATICS_KEPT:
@@ -240,15 +252,15 @@ def _statics(structure: Any, keys: list[Any], jax: Any) -> Iterator[tuple[str, s
         if kind not in _PLAIN and held:
             count += 1
             path = jax.tree_util.keystr(keys[first][:depth]) if node.num_leaves else ""
-            yield path, _node_text(kind, held)
+            yield from ((f"{path}{field}", part) for field, part in _node_parts(kind, held))
         at = first
         for child in node.children():
             stack.append((child, depth + 1, at))
             at += child.num_leaves
 
 
-def _node_text(kind: Any, held: Any) -> str:
-    """Return `Linear(in_features=3, use_bias=True)` if the fields can be read, otherwise the values."""
+def _node_parts(kind: Any, held: Any) -> Iterator[tuple[str, Static]]:
+    """Yield `.in_features` with its value, and so each field if they can be read, otherwise all values together."""
     from jaxprof.base.redaction import is_secret_name  # a recorded program waits for each import
 
     name = getattr(kind, "__name__", "node")
@@ -260,11 +272,22 @@ def _node_text(kind: Any, held: Any) -> str:
             if item.metadata.get("static") or item.metadata.get("pytree_node") is False  # the word of flax
         ]
         if names and len(held) >= len(names):  # equinox puts a field of its own first
-            pairs = zip(names, held[-len(names) :], strict=True)
-            return f"{name}({', '.join(f'{field}={static_text(value, field)}' for field, value in pairs)})"
+            for field, value in zip(names, held[-len(names) :], strict=True):
+                yield f".{field}", (static_text(value, field), _content_hash(value))
+            return
         if any(is_secret_name(item.name) for item in fields):  # which of the values it is cannot be known
-            return f"{name}({REDACTED})"
-    return f"{name}{static_text(held)}"
+            yield "", (f"{name}({REDACTED})", _content_hash(held))
+            return
+    # names and then values, as flax's nnx has them
+    named, values = held[-2:] if isinstance(held, tuple) and len(held) > 1 else ((), ())
+    if isinstance(named, tuple) and isinstance(values, tuple) and named and len(named) == len(values):
+        yield from (
+            (f".{field}", (static_text(value, field), _content_hash(value)))
+            for field, value in zip(named, values, strict=True)
+            if isinstance(field, str)
+        )
+        return
+    yield "", (f"{name}{static_text(held)}", _content_hash(held))
 
 
 @lru_cache(maxsize=1024)
@@ -339,7 +362,9 @@ def static_text(value: Any, name: str = "", depth: int = 0) -> str:
 
 
 def _parts(value: Any, depth: int) -> str | None:
-    """Return a container, a named tuple or a dataclass as text, part by part; None for anything else."""
+    """Return a container, a named tuple, a dataclass or an object with attributes of its own as text, part by part;
+    None for anything else. Objects of JAX and of Python's library have no attributes that say something to the user,
+    and an object within another one is its type alone."""
     kind = type(value)
     if kind in (tuple, list, set, frozenset):
         first = value[0] if kind is tuple and len(value) == 2 else None
@@ -355,14 +380,17 @@ def _parts(value: Any, depth: int) -> str | None:
         items = list(value.items())[:_PARTS_AT_MOST]
         pairs = [f"{static_text(k, '', depth)}: {static_text(v, k if type(k) is str else '', depth)}" for k, v in items]
         return f"{{{', '.join(pairs)}}}"
-    fields: list[str] = []
+    own = dict(object.__getattribute__(value, "__dict__")) if kind.__dictoffset__ else {}
+    attributes: dict[str, Any] = {}
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
-        fields = list(kind._fields)
+        attributes = dict(zip(kind._fields, value, strict=False))
     elif dataclasses.is_dataclass(value):
-        fields = [item.name for item in dataclasses.fields(value) if item.name in getattr(value, "__dict__", ())]
-    if not fields:
+        attributes = {item.name: own[item.name] for item in dataclasses.fields(value) if item.name in own}
+    elif depth == 1 and kind.__module__.partition(".")[0] not in _OPAQUE:
+        attributes = own
+    if not attributes:
         return None
-    shown = [f"{name}={static_text(getattr(value, name), name, depth)}" for name in fields[:_PARTS_AT_MOST]]
+    shown = [f"{name}={static_text(held, name, depth)}" for name, held in islice(attributes.items(), _PARTS_AT_MOST)]
     return f"{kind.__name__}({', '.join(shown)})"
 
 

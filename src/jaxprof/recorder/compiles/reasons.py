@@ -190,10 +190,9 @@ def _structure(now: Signature, before: Signature) -> Iterator[_Difference]:
         if now.structure != before.structure:
             # What the nodes of the arguments hold besides children: static fields of modules and of dataclasses.
             old = dict(before.statics)
-            changed = [(path, text) for path, text in now.statics if path in old and old[path] != text]
-            for path, text in changed:
-                earlier, later = _differing_parts(old[path], text)
-                yield {"kind": "static_part", "name": path, "before": earlier, "now": later}
+            changed = [(path, part) for path, part in now.statics if path in old and old[path] != part]
+            for path, (text, _) in changed:
+                yield {"kind": "static_part", **_change(path, old[path][0], text)}
             if not changed:
                 yield {"kind": "containers"}
         if now.keywords != before.keywords:
@@ -247,22 +246,46 @@ def _leaves(now: Signature, before: Signature) -> Iterator[_Difference]:
             if (leaf.sharding, leaf.placed) != (other.sharding, other.placed):
                 yield {"kind": "sharding", "name": name, "before": other.sharding, "now": leaf.sharding}
         elif leaf.static == other.static:
-            kind = "inner_function" if "Jaxpr" in leaf.static else "static_argument"
+            kind = "unequal_object" if leaf.compares and other.compares else "static_argument"
+            kind = "inner_function" if "Jaxpr" in leaf.static else kind
             yield {"kind": kind, "name": name, "before": other.type, "now": leaf.type}
         else:
-            was, is_now = _differing_parts(other.type, leaf.type)
-            yield {"kind": "static_argument", "name": name, "before": was, "now": is_now}
+            yield {"kind": "static_argument", **_change(name, other.type, leaf.type)}
+
+
+_ATTRIBUTE = re.compile(r"\w+\((?:[^()=]+=[^()=]*, )*(\w+)=")
+"""Matches the text of an object up to the value of an attribute, after others that are no objects themselves."""
+
+
+def _change(name: str, before: str, now: str) -> _Difference:
+    """Return what changed in a static value: `cfg.width` with 8 and 16 where it is one attribute of an object, else the
+    whole value, or the differing part of a long one. Of equal texts their beginning is enough."""
+    if before == now:
+        shown = before if len(before) <= _WHOLE_AT_MOST else before.partition("(")[0]
+        return {"name": name, "before": shown, "now": shown}
+    begin, end = _unshared(before, now)
+    attribute = _ATTRIBUTE.fullmatch(before[:begin])
+    values = before[begin : len(before) - end], now[begin : len(now) - end]
+    if attribute is not None and not any("=" in value for value in values):
+        return {"name": f"{name}.{attribute[1]}", "before": values[0], "now": values[1]}
+    before, now = _differing_parts(before, now)
+    return {"name": name, "before": before, "now": now}
 
 
 def _differing_parts(before: str, now: str) -> tuple[str, str]:
     """Shorten two long values by their common parts, in whole words: `… custom_jvp …`, `… PjitFunction …`."""
     if max(len(before), len(now)) <= _WHOLE_AT_MOST:
         return before, now
+    begin, end = _unshared(before, now)
+    return _middle(before, begin, end), _middle(now, begin, end)
+
+
+def _unshared(before: str, now: str) -> tuple[int, int]:
+    """Return the lengths of the beginning and of the end that two texts share, in whole words."""
     shared = _common_length(before, now)
     begin = max(before.rfind(mark, 0, shared) + 1 for mark in "([{, =")
     tail = before[len(before) - _common_length(before[:begin:-1], now[:begin:-1]) :]
-    end = len(tail) - next((at for at, mark in enumerate(tail) if mark in ",)]}"), len(tail))
-    return _middle(before, begin, end), _middle(now, begin, end)
+    return begin, len(tail) - next((at for at, mark in enumerate(tail) if mark in ",)]}"), len(tail))
 
 
 def _common_length(one: str, other: str) -> int:

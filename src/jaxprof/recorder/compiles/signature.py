@@ -22,6 +22,7 @@ from jaxprof.recorder.compiles.arguments import (
     TRACER,
     Leaf,
     LeafReader,
+    Static,
     TreeReader,
     array_bytes,
     dtype_name,
@@ -70,8 +71,8 @@ class Signature:
     """Names of the arguments passed by name: JAX compiles again if they are passed by position."""
     structure: int = 0
     """Hash of the arguments' containers, and of what they hold besides leaves."""
-    statics: tuple[tuple[str, str], ...] = field(default=(), compare=False)
-    """The part of `structure` that can be written as text: the path of a node, and what the node holds."""
+    statics: tuple[tuple[str, Static], ...] = field(default=(), compare=False)
+    """The part of `structure` that can be written as text: the path of a node or field, and what it holds."""
     under: str = ""
     """Transformations through which the jit was called: `vmap`, `grad`."""
     options: tuple[tuple[str, str], ...] = ()
@@ -175,7 +176,7 @@ class _CallParts:
     objects: list[Any] = field(default_factory=list)
     """The user's values behind the leaves."""
     structures: list[int] = field(default_factory=list)
-    statics: dict[str, str] = field(default_factory=dict)
+    statics: dict[str, Static] = field(default_factory=dict)
     numpy: dict[int, int] = field(default_factory=dict)
     narrowed: dict[int, str] = field(default_factory=dict)
     aligned: set[int] = field(default_factory=set)
@@ -192,7 +193,7 @@ class _UserLayout:
     leaves: list[int | Leaf] = field(default_factory=list)
     """Index of each leaf among the program's leaves, or the leaf itself if the wrapper kept it from the program."""
     structures: list[int] = field(default_factory=list)
-    statics: dict[str, str] = field(default_factory=dict)
+    statics: dict[str, Static] = field(default_factory=dict)
 
     def add(self, name: str, leaf: int | Leaf) -> None:
         self.names.append(name)
@@ -293,7 +294,7 @@ class SignatureReader:
                 arguments.donated |= {name + path: len(arguments.names) + at for at, path in enumerate(tree.paths)}
             arguments.names.extend([name + path for path in tree.paths])
             arguments.objects.extend(tree.leaves)
-            arguments.statics.update((name + path, words) for path, words in tree.statics)
+            arguments.statics.update((name + path, part) for path, part in tree.statics)
             for leaf in tree.leaves:
                 kind = self._leaves.kind(type(leaf), jax)
                 if kind == TRACER:
@@ -319,7 +320,7 @@ class SignatureReader:
         layout = _UserLayout(structures=list(passed.structures))
         for argument, tree in arguments:
             layout.structures.append(tree.digest)
-            layout.statics.update((argument + path, words) for path, words in tree.statics)
+            layout.statics.update((argument + path, part) for path, part in tree.statics)
             for path, leaf in zip(tree.paths, tree.leaves, strict=True):
                 positions = indices.get(id(leaf))
                 if positions:
