@@ -262,3 +262,22 @@ def test_the_times_of_a_profile_are_the_mean_of_one_device_which_is_said_once():
     one, two = ("\n".join(answers(explained(fold(sessions.HEADER, each)))) for each in (alone, both))
     assert two.count("mean of 2 devices") == 1
     assert two.replace(", the mean of 2 devices, as is each time that names no device", "") == one
+
+
+BRIEF = [
+    made.sampled(0, 1.0, {"compile": 1.0}, [made.line(88, 1.0, "compile", "step", kind="compile")]),
+    made.compiled(),
+    made.compiled("evaluate", line=120, compile_seconds=3.0),
+]
+
+
+@pytest.mark.parametrize(
+    ("more", "options"),
+    [([], "--function step "), (made.loop(), "--capture-steps 5 ")],
+    ids=["too brief to see", "seen long enough"],
+)
+def test_a_function_that_ran_too_briefly_is_to_be_measured_by_itself(more, options):
+    """The one that the loop calls, although another one took longer to compile."""
+    unknown = explained(made.session(*BRIEF, *more)).abstentions
+    commands = [each.command for each in unknown]
+    assert commands == [f"jaxprof script --plain {options}train.py --epochs 3"]

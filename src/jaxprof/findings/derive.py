@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.programs.sentences import window_text
+from jaxprof.base.text import safe
 from jaxprof.events.finding import Finding
 from jaxprof.findings.explanation import (
     MOST_ABSTENTIONS,
@@ -48,14 +49,16 @@ def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Ex
     """
     recorded: list[ProgramResult] = []
     for run in session.programs:
-        from jaxprof.findings.program_result import program_result  # only for a session with a program
+        # only for a session with a program
+        from jaxprof.findings.program_result import program_result, requested_function
 
         recorded.append(program_result(session, run.id))
     has_capture = any(run.plan.how == IMPORTED for run in session.runs.values())
     items: list[Finding | Abstention] = []
     for program in recorded:
         items += program_findings(session, program, name)
-        items += program_abstentions(program, has_capture=has_capture)
+        measured = requested_function(session, run) is not None
+        items += program_abstentions(program, has_capture=has_capture, has_function=measured)
     subject: Subject = "nothing"
     if len(session.runs) > len(recorded):
         from jaxprof.findings.runs import explained_runs
@@ -185,19 +188,35 @@ def _compilations_to_keep(program: ProgramResult, verify: str) -> Iterator[Findi
 def undecided(program: ProgramResult) -> tuple[str, str]:
     """Return why there is no verdict, and the command that would give one; no command if this Python cannot time
     lines, or if the same program would be as short again."""
-    from jaxprof.analysis.programs.verdict import UNTIMED
+    from jaxprof.analysis.programs.verdict import LEAST_SAMPLES, UNTIMED
 
     reason = program.verdict.reason
     messages = (warning.message for warning in program.run.warnings if warning.code == "steps_not_counted")
     because = next((message.partition(_UNTIMED)[2] for message in messages if _UNTIMED in message), "")
     if because and reason.endswith(UNTIMED):
         return f"{reason}, {because}", ""
-    enough = program.verdict.needs_seconds is None
+    enough = program.verdict.needs_seconds is None and program.hot.samples >= LEAST_SAMPLES
     return program.verdict.why_unknown, record_again(program) if enough else ""
 
 
-def program_abstentions(program: ProgramResult, *, has_capture: bool) -> Iterator[Abstention]:
-    """Yield what the recording of a program leaves unknown."""
+def brief_function(program: ProgramResult) -> str:
+    """Return the user's function to measure by itself if samples saw too little of the program's work: of those that
+    the hot loop calls, or of all, the one that took longest to compile; empty if the work was seen, or without one."""
+    from jaxprof.analysis.programs.verdict import LEAST_SAMPLES
+
+    hot = program.hot
+    if hot.samples >= LEAST_SAMPLES or program.other_thread:
+        return ""
+    own = [each for each in program.functions if not each.op_by_op and not each.library]
+    named = [each for each in own if each.function.isidentifier()]
+    looped = [each for each in named if each.called_from is not None and hot.holds(each.called_from)]
+    return next((each.function for each in (*looped, *named)), "")
+
+
+def program_abstentions(
+    program: ProgramResult, *, has_capture: bool, has_function: bool = False
+) -> Iterator[Abstention]:
+    """Yield what the recording of a program leaves unknown. `has_function`: whether a function of it was measured."""
     if not program.verdict.seconds and not program.compiles:
         note = next((note.message for note in program.notes if note.message), "")
         yield Abstention("no_jax", note or "JAX was not seen at work", record_again(program))
@@ -205,7 +224,11 @@ def program_abstentions(program: ProgramResult, *, has_capture: bool) -> Iterato
     if program.verdict.kind is None and program.verdict.reason:
         reason, again = undecided(program)
         what = "the loop" if program.hot.where is not None else "the program's work"
-        yield Abstention("no_verdict", f"what bounds {what}: {reason}", again)
+        function = "" if has_function else brief_function(program)
+        if function and (measured := record_again(program, "--function", function)):
+            reason, again = f"{reason}; to measure a call of `{function}`:", measured
+            has_capture = has_capture or not program.failed_windows  # the measurement takes one
+        yield Abstention("no_verdict", safe(f"what bounds {what}: {reason}"), again)
     if not has_capture:
         failed = program.failed_windows[-1] if program.failed_windows else None
         reason = window_text(failed) if failed else "no capture: kernels, their times and their HLO are unknown"

@@ -136,6 +136,17 @@ def asleep(line):
     ]
 
 
+def queued(began=0):
+    """A loop of which samples saw nothing but its first compilation."""
+    return [made.sampled(began, 1.0, {"compile": 1.0}, [COMPILING]), made.compiled(line=88)]
+
+
+def waited(began, seconds=1.0):
+    """A wait for the device at a line outside the loop."""
+    after = made.line(101, seconds, "device_busy", "float()", kind="sync", loop=None)
+    return made.sampled(began, seconds, {"device_busy": seconds}, [after])
+
+
 LOOPS = {
     "making data": loop(made.line(30, 0.8, "data", "prepare", under=86)),
     "Python": loop(made.line(95, 0.8, "host_busy", "plt.draw()")),
@@ -259,6 +270,10 @@ LOOPS = {
     "passes that account for what samples saw": [*loop(CALL, count=1), SPELL],
     "passes that are too few and too short for it": [*loop(CALL, count=1), BRIEF],
     "nothing was seen": [],
+    "calls that only queued work, and a wait for it after the loop": [*queued(), waited(2)],
+    "a wait before the loop": [waited(0), *queued(2)],
+    "a wait that is shorter than the loop": [*short(95), waited(2, 0.01)],
+    "what was compiled ran too briefly": [made.compiled(line=12)],
 }
 
 

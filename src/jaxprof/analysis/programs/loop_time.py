@@ -246,6 +246,12 @@ class HotLoop:
         """Location of the loop's first line."""
         return SourceLocation(self.key[0], self.key[2], self.key[1]) if self.key is not None else None
 
+    def holds(self, place: SourceLocation) -> bool:
+        """Return whether a line is in the loop, in the function of the loop itself."""
+        if self.key is None or self.last_line is None or (place.file, place.function) != self.key[:2]:
+            return False
+        return self.key[2] <= (place.line or 0) <= self.last_line
+
     def is_accounted_for(self, spot: Spot) -> bool:
         """Return whether iterations like the timed ones can make up what samples saw at the spot's line."""
         site = spot.site_in(self.key)
@@ -317,6 +323,20 @@ def outside_loop(windows: Sequence[ProgramSampled], key: LoopKey) -> OutsideLoop
     most = max(functions, key=lambda function: functions[function])
     where = max((location for location in lines if replace(location, line=None) == most), key=lambda line: lines[line])
     return OutsideLoop(states, where, early >= _BEFORE_SHARE * sum(states.values()))
+
+
+def wait_after(windows: Sequence[ProgramSampled], key: LoopKey) -> tuple[SourceLocation, float] | None:
+    """Return the line outside a loop that waited longest for the device once the loop had begun, and the seconds of
+    all such lines; None if no sample saw one."""
+    waits: dict[SourceLocation, float] = defaultdict(float)
+    begun = False
+    for window in windows:  # one ends where a loop first works
+        inside = {at for at, site in enumerate(window.sites) if site.key == key}
+        begun = begun or bool(inside)
+        for line in window.lines if begun else ():
+            if line.file and line.state == "device_busy" and not inside.intersection(line.sites):
+                waits[line.place] += line.seconds
+    return (max(waits, key=lambda place: waits[place]), sum(waits.values())) if waits else None
 
 
 def loop_figures(

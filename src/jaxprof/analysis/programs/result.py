@@ -502,12 +502,22 @@ class ProgramResult:
     @cached_property
     def verdict(self) -> Verdict:
         """What bounds the hot loop; unknown if JAX works in a thread that is not sampled."""
-        from jaxprof.analysis.programs.verdict import Verdict, verdict
+        from jaxprof.analysis.programs.loop_time import wait_after
+        from jaxprof.analysis.programs.verdict import LEAST_SAMPLES, Verdict, verdict
 
         if self.other_thread:
             reason = f"JAX works in {safe(self.other_thread)}, and only the main thread is sampled"
             return Verdict(None, None, None, None, reason)
-        return verdict(self.hot, timed=all(warning.code != "steps_not_counted" for warning in self.run.warnings))
+        found = verdict(self.hot, timed=all(warning.code != "steps_not_counted" for warning in self.run.warnings))
+        if found.kind is not None or self.hot.samples >= LEAST_SAMPLES:
+            return found
+        waits = wait_after(self.sample_windows, self.hot.key) if self.hot.key is not None else None
+        if waits is not None and waits[1] > self.hot.own_seconds:
+            reason = f"its calls only queued work, and the wait for it is at {waits[0].short(self.directory)}"
+            return dataclasses.replace(found, reason=reason, needs_seconds=None)
+        if not found.seconds and self.compiles:
+            return dataclasses.replace(found, reason="what it compiled ran too briefly for a sample")
+        return found
 
     @cached_property
     def pauses(self) -> tuple[Pause, ...]:

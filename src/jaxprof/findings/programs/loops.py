@@ -293,11 +293,11 @@ def _belongs_to_operations(result: ProgramResult, spot: Spot) -> bool:
 
 def _is_run_in(result: ProgramResult, row: Compiled, spots: Sequence[Spot]) -> bool:
     """Return whether a single operation is called from the loop, or from a function that the loop calls."""
-    at, key, last = row.called_from, result.hot.key, result.hot.last_line
-    if at.line is None or key is None or last is None:
+    at, key = row.called_from, result.hot.key
+    if at.line is None or key is None:
         return False
     if (at.file, at.function) == key[:2]:
-        return key[2] <= at.line <= last
+        return result.hot.holds(at)
     return any((spot.place.file, spot.place.function) == (at.file, at.function) for spot in spots)
 
 
