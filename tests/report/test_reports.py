@@ -14,8 +14,10 @@ from jaxprof.findings.program_result import program_result
 from jaxprof.hlo.stages import ModuleStages
 from jaxprof.report.envelope import ROWS, answer_pieces, json_pieces
 from jaxprof.report.memory import fit_words, memory_heading
+from jaxprof.report.runs import groups, leading_run, verdict_parts
 from jaxprof.report.session_text import to_text
 from report import sessions
+from tui import session_tapes
 from tui.hlo_texts import HLO
 
 NO_ROOM = e.ProgramEnded(
@@ -165,3 +167,27 @@ def test_rows_are_bounded_and_what_is_left_out_is_counted(make):
         said = json.loads(answer("any", {"rows": make(rows), "few": make(rows[:2])}, limit))
         assert said["data"] == {"rows": rows[:most], "few": rows[:2]}
         assert said["truncated"].get("rows", 0) == len(rows) - most
+
+
+def test_the_verdict_is_of_the_chosen_run_and_of_a_baseline_that_of_the_fastest_right_one():
+    def verdicts(tape):
+        (group,) = groups(tape.session())
+        return [verdict_parts(group, leading_run(group, chosen)) for chosen in group.runs]
+
+    jit, jax = "jit: 6.9× (6.9-7.0) as fast as numpy", "jax: 3.8× (3.7-3.8) as fast as numpy"
+    right = [jit, "same result", "pays after 21 calls"]
+    assert verdicts(session_tapes.finished()) == [right, [jax, "same result", "pays after 24 calls"], right]
+
+    tape = session_tapes.planned("jit", "slow")
+    tape.numpy_run("r1")
+    tape.jit_run("r2")
+    tape.events.insert(-2, e.CheckReported(run="r2", passed=False, max_relative_error=0.31, tolerance=1e-5))
+    tape.jit_run("r3", 9e-3)
+    baseline, wrong, slow = verdicts(tape)
+    assert wrong == ["jit: wrong result, 3.1e-01"]
+    assert slow[1:] == baseline[1:] == ["same result", "never pays"], "fast and wrong is no answer"
+
+    tape = session_tapes.planned()
+    tape.numpy_run("r1")
+    assert verdicts(tape) == [["numpy: 4.36 ms a call ± 0.64 %"]]
+    assert verdicts(session_tapes.planned("jit")) == [[], []]

@@ -183,7 +183,7 @@ def catalogue(small_catalogue, monkeypatch):
 def small_catalogue(monkeypatch):
     monkeypatch.setattr("jaxprof.tui.home.screen.names", lambda: [info.name for info in CARDS])
     monkeypatch.setattr("jaxprof.workloads.infos", lambda: list(CARDS))
-    monkeypatch.setattr("jaxprof.workloads.built_in", lambda name: Needs())
+    monkeypatch.setattr("jaxprof.workloads.load_built_in", lambda name: Needs())
 
 
 @pytest.fixture

@@ -86,7 +86,7 @@ async def test_two_marked_workloads_are_measured_as_sides_and_then_compared(inpu
         assert folder.is_dir()
         await walk.mode("results")
         await measured(walk)
-        await walk.shows("B 2.00 ms a call; B is slower than A")
+        await walk.shows("B jit: 0.500× (0.497-0.504) as fast as A")
         await walk.press("c")
         await walk.on(ReportDialog)
         await walk.until(lambda: "slower than A" in walk.text or "inconclusive" in walk.text)

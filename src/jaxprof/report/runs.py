@@ -16,7 +16,7 @@ from jaxprof.base.units import UNKNOWN, and_more, between, counted, integer, per
 from jaxprof.base.values import frozen
 from jaxprof.events import Scalar, WarningRaised
 from jaxprof.facts import Fact, Facts, column, pick
-from jaxprof.facts.runs import RUNS, RunRow, interval_text
+from jaxprof.facts.runs import RUNS, RunRow, interval_beside, interval_text
 from jaxprof.report.renderers import Headline, Piece, Prose, Table
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS
@@ -101,6 +101,41 @@ def versus_sentence(result: RunResult, baseline: str) -> str:
     if result.versus.speedup.verdict == "inconclusive":
         return f"inconclusive beside {baseline}: {versus_text(result)}"
     return f"{versus_text(result)} as fast as {baseline}"
+
+
+def leading_run(group: RunGroup, chosen: RunResult) -> RunResult:
+    """Return the run that the verdict of a group is about: `chosen`, or if it is not compared, the fastest of those
+    that are, a run with a wrong result last."""
+    compared = [result for result in group.runs if versus_sentence(result, "")]
+    if chosen in compared or not compared:
+        return chosen
+
+    def preference(result: RunResult) -> tuple[bool, float]:
+        wrong = result.run.check is not None and result.run.check.passed is False
+        return not wrong, (result.versus.speedup.ratio if result.versus is not None else None) or 0.0
+
+    return max(compared, key=preference)
+
+
+_PAYS = {"never": "never pays", UNKNOWN: ""}
+_OUTCOMES = {"ok": "same result", UNKNOWN: ""}
+
+
+def verdict_parts(group: RunGroup, result: RunResult) -> list[str]:
+    """Return the verdict on a run in a few words each: its speed, whether its result is right, and from which call on
+    it pays, which is not asked of the sides of a comparison; only the time of a call if it is not compared."""
+    if result.summary is None:
+        return []
+    label, check = group.label(result.run), check_text(result)
+    if result.versus is None or result.moved_nothing:
+        return [f"{label}: {seconds(result.summary.median)} a call{interval_beside(result)}"]
+    if check.startswith("WRONG"):
+        return [f"{label}: {check.replace('WRONG', 'wrong result')}"]
+    baseline = result.session.runs[result.versus.baseline].as_baseline
+    calls = break_even_text(result)
+    pays = f"ahead {calls}" if calls.startswith("until") else _PAYS.get(calls, f"pays after {calls}")
+    parts = [f"{label}: {versus_sentence(result, baseline)}", _OUTCOMES.get(check.partition(",")[0], check)]
+    return [part for part in (*parts, "" if result.run.plan.side else pays) if part]
 
 
 def verdicts_text(rows: Sequence[RunRow]) -> str:

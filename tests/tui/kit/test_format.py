@@ -6,10 +6,8 @@ import re
 from textual.content import Content
 
 from jaxprof.hlo.kernels.origin import HloSourceLocation
-from jaxprof.report.conclusion import Conclusion
 from jaxprof.stats.summary import summarise
 from jaxprof.tui.kit.drawing import hang, whole_parts, wrap_content
-from jaxprof.tui.kit.explanation import head_lines
 from jaxprof.tui.kit.format import ago, half_width, interval, moment
 from jaxprof.tui.kit.python_source import source_facts
 
@@ -41,15 +39,6 @@ def test_why_no_line_of_a_file_is_shown(tmp_path):
     for sources, why in (({}, "not recorded"), ({str(path): "0" * 64}, "not here as it was recorded")):
         assert why in shown(sources)
         assert "a = 1" not in shown(sources)
-
-
-def test_the_largest_costs_are_never_cut_and_an_action_between_words():
-    cost = "r3 jit: compiling 137.6 ms (49 %), lowering 130.9 ms (30 %), first run 24 ms (10 %), the rest 31 ms (11 %)"
-    lines = head_lines(Conclusion(cost, "", "fold the constants " * 20), 78, whole=False)
-    text = " ".join(line.plain[13:].strip() for line in lines)
-    assert text.startswith(cost)
-    assert "fold the … (" in text
-    assert all(line.cell_length <= 78 for line in lines)
 
 
 def test_a_part_with_a_figure_is_shown_whole_or_not_at_all():

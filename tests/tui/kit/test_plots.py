@@ -3,25 +3,20 @@
 import math
 
 import pytest
-from textual.content import Content
 
 from golden import held_cases
-from jaxprof.base.text import columns, safe
+from jaxprof.base.text import columns
 from jaxprof.stats.summary import summarise, two_modes
 from jaxprof.tui.kit.canvas import Scale, spanning
+from jaxprof.tui.kit.drawing import parts_bar
 from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, distribution, line_plot, seconds_tick, trend
-from jaxprof.tui.results.result_panel import phase_bars
-from tui.session_tapes import HOSTILE, Tape
+from tui.session_tapes import Tape
 
 SAMPLES = Tape().noise(0.63e-3, 60)
 BEYOND = [*SAMPLES, 5e-3, 1e-6]
 """With one that is too slow for the scale, and one that is too fast."""
 MODAL = [*Tape().noise(1.2e-3, 60), *Tape().noise(3.4e-3, 40)]
 """Most calls are fast: of the median alone, the slow ones are outliers, and would not be drawn."""
-ROWS = [
-    ("numpy", {"run": 4.37e-3}),
-    ("jit", {"trace": 6e-3, "compile": 38e-3, "first_run": 0.9e-3, "run": 0.63e-3, "transfer_out": None}),
-]
 
 
 AXES = Axis("n", count_tick, log=True), Axis("time", seconds_tick, log=True)
@@ -60,15 +55,14 @@ PICTURES = {
     "trend": lambda width, height: trend(BEYOND, summarise(BEYOND), width, height),
     "two modes": lambda width, height: distribution(MODAL, summarise(MODAL), width, height, modes=two_modes(MODAL)),
     "two modes in order": lambda width, height: trend(MODAL, summarise(MODAL), width, height, modes=two_modes(MODAL)),
-    "phases": lambda width, _: Content("\n").join(phase_bars(ROWS, "", width)),
 }
 
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_picture_fills_its_room_and_is_as_wide_in_ascii(name):
-    for width, height in SIZES[2:] if name == "phases" else SIZES:
+    for width, height in SIZES:
         lines = lines_of(PICTURES[name](width, height))
-        if name not in ("plot", "no points", "phases"):
+        if name not in ("plot", "no points"):
             assert len(lines) == height
         assert all(columns(line) <= width for line in lines)
 
@@ -80,9 +74,9 @@ def test_pictures_are_as_they_were():
     )
 
 
-@pytest.mark.parametrize("width", [76, 116, 196])
-def test_phase_bars_stay_within_their_width_whatever_a_variant_is_called(width):
-    phases = dict.fromkeys(("trace", "lower", "compile", "transfer_in", "first_run", "run", "transfer_out"), 123.4e-3)
-    lines = phase_bars([(HOSTILE * 3, phases), ("日本語の名前です", phases)], "", width)
-    assert all(line.cell_length <= width for line in lines)
-    assert all(safe(line.plain) == line.plain for line in lines)
+def test_parts_end_to_end_are_drawn_to_an_eighth_of_a_column_and_keep_their_whole():
+    parts = [(1.0, "red"), (0.5, "green"), (6.0, "blue")]
+    assert parts_bar(parts, 10.0, 10).plain == "█" + "▌" + "█" * 5 + "▌"
+    assert parts_bar(parts, 10.0, 10).spans[1].style == "green on blue"
+    assert [parts_bar([(share, "red")], 1.0, 8).plain for share in (1e-9, 0.5, 1.0)] == ["▏", "█" * 4, "█" * 8]
+    assert parts_bar([], 1.0, 8).plain == ""

@@ -243,6 +243,14 @@ class RunResult:
         spent = ((name, self.phase_seconds.get(name)) for name in (*ONCE_PHASES, "transfer_in", "first_run"))
         return {name: seconds for name, seconds in spent if seconds is not None}
 
+    @property
+    def first_result_phases(self) -> dict[str, float]:
+        """Seconds up to the end of the first call by phase, `run` for a first call like any other. Empty if unknown."""
+        spent = self.one_time_phases
+        if self.once_seconds is not None and "first_run" not in spent and self.summary is not None:
+            spent["run"] = self.summary.median
+        return spent
+
 
 def result(session: Session, run_id: str, cost_of: Callable[[Session, Run], RunCost] = cost_of_call) -> RunResult:
     """Return the figures of one run. Raises KeyError for an unknown id. A screen, which must not wait, passes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Literal
 
 from textual.content import Content
@@ -63,6 +63,26 @@ def bar(fraction: float | None, width: int, style: str = "$bar", track: str = "o
     partial = EIGHTHS[rest] if rest else ""
     empty = width - full - len(partial)
     return Content.assemble(("█" * full + partial, f"{style} {track}".strip()), (" " * empty, track))
+
+
+def parts_bar(parts: Sequence[tuple[float, str]], whole: float, width: int) -> Content:
+    """Return amounts of `whole` end to end, each in its style, to an eighth of a column. A column that more than two of
+    them share shows the two that have most of it."""
+    ends = [round(reached / whole * width * 8) for reached in accumulate(amount for amount, _ in parts)]
+    if not ends or ends[-1] > width * 8:
+        return Content("")
+    ends[-1] = max(1, ends[-1])
+    characters = []
+    for left in range(0, ends[-1], 8):
+        spans = zip([0, *ends], [*ends, left + 8], [*(style for _, style in parts), ""], strict=True)
+        covered = [(max(0, min(end, left + 8) - max(start, left)), style) for start, end, style in spans]
+        two = sorted(range(len(covered)), key=lambda at, covered=covered: -covered[at][0])[:2]  # type: ignore[misc]
+        (first, style), (second, behind) = (covered[at] for at in sorted(two))
+        if not first or not second:
+            characters.append(("█", behind if not first else style))
+        else:
+            characters.append((EIGHTHS[first], f"{style} on {behind}" if behind else style))
+    return styled_runs(characters)
 
 
 def spark(values: Sequence[float | None], width: int, style: str = "$bar") -> Content:

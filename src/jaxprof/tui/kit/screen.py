@@ -6,6 +6,7 @@ therefore only has to show the current session.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.screen import Screen
@@ -14,7 +15,7 @@ from textual.widget import Widget
 from jaxprof.session.files import lasting_name
 from jaxprof.tui.keys import in_words
 from jaxprof.tui.kit.filter import FilterLine
-from jaxprof.tui.kit.guard import HIDDEN, Guarded
+from jaxprof.tui.kit.guard import HIDDEN, Guarded, in_thread
 from jaxprof.tui.kit.host import SECTION_OF, Destination, Host, LiveChanged
 from jaxprof.tui.kit.screen_bars import KeyBar, ModeBar, StageTabs, Tab, TooSmall
 from jaxprof.tui.theme import STYLES
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from textual.timer import Timer
     from textual.types import CSSPathType
 
+    from jaxprof.findings.explanation import Explanation
     from jaxprof.session import Run
-    from jaxprof.tui.kit.explanation import ExplanationHead
 
 
 class SessionScreen(Guarded, Screen[None]):
@@ -38,6 +39,8 @@ class SessionScreen(Guarded, Screen[None]):
 
     CSS_PATH: ClassVar[CSSPathType | None] = STYLES
     TICK_SECONDS: ClassVar[float] = 1.0
+    EXPLAINS: ClassVar[bool] = False
+    """Whether the screen shows what to do about the session."""
 
     _missed: frozenset[str] = frozenset()
     _replaced = True
@@ -118,8 +121,20 @@ class SessionScreen(Guarded, Screen[None]):
             self._explain()
 
     def _explain(self) -> None:
-        for head in self.query("ExplanationHead"):  # by name: Start has none, and does not import it
-            cast("ExplanationHead", head).show_session(self.profiler.session, self._called)
+        """Have a thread explain the session once it is whole: reading the HLO of its runs can take a second."""
+        session, name = self.profiler.session, self._called
+        if not self.EXPLAINS or self.profiler.session_grows or not session.runs:
+            return
+
+        def derive() -> Explanation:
+            from jaxprof.findings.derive import explanation
+
+            return explanation(session, name, most=sys.maxsize)
+
+        in_thread(self, derive, "explain-session", then=self.show_explanation)
+
+    def show_explanation(self, found: Explanation) -> None:
+        """Show what there is to do about a session, which may be another one by now."""
 
     def show_state(self) -> None:
         for bar in self.query(ModeBar):

@@ -47,6 +47,8 @@ class TableColumn(Generic[Row]):
     width: int
     """Least width in terminal columns; the exact width without a weight."""
     weight: int = 0
+    wanted: int = 0
+    """With a weight: width that it has before columns with a priority appear, if that is more than `width`."""
     most: int = 1 << 16
     fits: bool = False
     """Whether the column is as wide as its longest text, up to `most`; it shrinks in a narrow terminal."""
@@ -82,10 +84,11 @@ def lay_out(all_columns: Sequence[TableColumn[Row]], width: int, rows: Iterable[
     shown_ids = {id(column) for column in all_columns if not column.priority}
     room = width - 1 - sum(least[id(column)] + column.gap for column in all_columns if not column.priority)
     room += all_columns[-1].gap if all_columns else 0  # the last column needs no gap
+    kept = sum(max(0, each.wanted - each.width) for each in all_columns if not each.priority)
     for priority in sorted({column.priority for column in all_columns} - {0}):
         together = [column for column in all_columns if column.priority == priority]
         needed = sum(least[id(column)] + column.gap for column in together)
-        if needed > room:
+        if needed > room - kept:
             break
         shown_ids |= {id(column) for column in together}
         room -= needed

@@ -6,7 +6,6 @@ went by line and over time is on the Profile screen.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -29,7 +28,7 @@ from jaxprof.tui.kit.captures import can_capture, capture, is_ours, last_window
 from jaxprof.tui.kit.claims import Claim, ClaimList, claim_of
 from jaxprof.tui.kit.explanation import cost_lines
 from jaxprof.tui.kit.filter import FilterLine
-from jaxprof.tui.kit.guard import in_thread, on
+from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.host import Destination
 from jaxprof.tui.kit.picture import OUTPUT_TITLE, Lines, LogPane, show_titles
 from jaxprof.tui.kit.program_summary import head_lines
@@ -74,6 +73,7 @@ def claims_of(result: ProgramResult, findings: Sequence[Finding]) -> Iterator[Cl
 class ProgramScreen(ViewsScreen, keys="program"):
     MODE = "program"
     TICK_SECONDS = 0.5
+    EXPLAINS = True
     AUTO_FOCUS = "#findings"
     VIEWS = VIEWS
     _result: ProgramResult | None = None
@@ -139,25 +139,15 @@ class ProgramScreen(ViewsScreen, keys="program"):
         self.share_room()
         self.set_clock(self._ticks)
 
-    def _explain(self) -> None:
-        """Show also what the captures say, once the session is whole and a thread has read them."""
-        super()._explain()
-        session, name, result = self.profiler.session, self._called, self._result
-        if result is None or not result.ended or self.profiler.session_grows:
+    def show_explanation(self, found: Explanation) -> None:
+        """Show also what the captures say, once the session is whole."""
+        result = self._result
+        if result is None or not result.ended or found.session is not self.profiler.session:
             return
-
-        def derive() -> Explanation:
-            from jaxprof.findings.derive import explanation
-
-            return explanation(session, name, most=sys.maxsize)
-
-        def show(found: Explanation) -> None:
-            action = found.leading.reason if found.leading is not None else ""
-            others = {run.id for run in session.programs} - {result.run.id}
-            findings = [finding for finding in found.findings if finding.run not in others]
-            self._show_costs(Conclusion(*program_cost(result), action), findings)
-
-        in_thread(self, derive, "explained-program", then=show)
+        action = found.leading.reason if found.leading is not None else ""
+        others = {run.id for run in self.profiler.session.programs} - {result.run.id}
+        findings = [finding for finding in found.findings if finding.run not in others]
+        self._show_costs(Conclusion(*program_cost(result), action), findings)
 
     def _show_costs(self, costs: Conclusion, findings: Sequence[Finding]) -> None:
         if self._result is not None:

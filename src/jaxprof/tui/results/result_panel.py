@@ -6,7 +6,7 @@ Lines are made by pure functions from values to `Content`. An unknown value is l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from textual.content import Content
 from jaxprof.analysis.runs.run_result import RunResult
 from jaxprof.analysis.runs.speedup import steady_samples
 from jaxprof.analysis.runs.warnings import unstable_text, worst_element
-from jaxprof.base.text import columns, safe, safe_lines, shorten
+from jaxprof.base.text import safe, safe_lines, shorten
 from jaxprof.base.units import UNKNOWN, bytes_, counted, integer, scaled, seconds
 from jaxprof.facts import Facts, column, pick
 from jaxprof.facts.runs import RUNS, RunRow
@@ -24,7 +24,7 @@ from jaxprof.findings.compare.session_difference import environment_facts
 from jaxprof.report.renderers import Table
 from jaxprof.report.runs import BREAK_EVEN, CHECK, MODES, RunGroup, one_time_text, sweep_table
 from jaxprof.session.run import IMPORTED
-from jaxprof.tui.kit.drawing import bar, cell, hang, wrap_content
+from jaxprof.tui.kit.drawing import hang, whole_parts, wrap_content
 from jaxprof.tui.kit.format import baseline_name, half_width, interval
 from jaxprof.tui.kit.picture import Lines, Picture, ScrollPane, show_titles
 from jaxprof.tui.kit.plots import (
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from jaxprof.analysis.runs.sweeps import SweepGroup
+    from jaxprof.events.finding import Finding
     from jaxprof.session import Run, Session
 
 _HOW = {"numpy": "NumPy on the host", "eager": "op by op", "jit": "compiled as one program"}
@@ -67,9 +68,15 @@ class ResultPanel(ScrollPane):
         yield Lines(id="each-phase")
 
     def show(
-        self, session: Session, result: RunResult | None, group: RunGroup | None, sweep: SweepGroup | None
+        self,
+        session: Session,
+        result: RunResult | None,
+        group: RunGroup | None,
+        sweep: SweepGroup | None,
+        findings: Sequence[Finding],
     ) -> None:
-        """Show a run of `session` beside the others of its group, and its sweep; hide itself without a run."""
+        """Show a run of `session`, what there is to do about it, and the sweep of its group; hide itself without a
+        run."""
         self.display = result is not None and group is not None
         if result is None or group is None:
             return
@@ -86,7 +93,7 @@ class ResultPanel(ScrollPane):
             crossovers.show(lambda width: [line for each in crossings for line in hang(mark, each, width, "bold")])
             table.show(partial(table_lines, sweep_table(sweep)))
             plot.show(partial(sweep_plot, sweep))
-        self._show_run(session, result, group)
+        self._show_run(session, result, findings)
         # The samples, as soon as the run takes some.
         run, summary, modes = result.run, result.summary, result.modes
         samples = () if run.is_program else steady_samples(run)
@@ -97,7 +104,7 @@ class ResultPanel(ScrollPane):
                 lambda w, h, draw=picture: draw(samples, summary, w, h, modes)  # type: ignore[misc]
             )
 
-    def _show_run(self, session: Session, result: RunResult, group: RunGroup) -> None:
+    def _show_run(self, session: Session, result: RunResult, findings: Sequence[Finding]) -> None:
         run = result.run
         live, name = run.shown.status == "running", baseline_name(session, run)
 
@@ -106,7 +113,8 @@ class ResultPanel(ScrollPane):
                 yield OF_PROGRAM
             else:
                 yield from _under("figures", [*figure_lines(result, name, width)])
-            yield from _under("warnings", warning_lines(result, width))
+            told = {finding.code for finding in findings}
+            yield from _under("warnings", warning_lines(result, width, told))
 
         def right(width: int) -> Iterator[Content]:
             if result.run.compiles:
@@ -117,8 +125,8 @@ class ResultPanel(ScrollPane):
             return [] if live else _under("phase by phase", list(table_lines(phase_table(result), width)))
 
         def head(width: int) -> list[Content]:
-            rows = [(group.label(other.run), other.phase_seconds) for other in group.runs if other.phase_seconds]
-            return [*failure_lines(result, width), *(phase_bars(rows, group.label(run), width) if rows else ())]
+            told = [line for each in findings for line in finding_lines(each, width)]
+            return [*failure_lines(result, width), *phase_line(result, width), *_under("what to do", told)]
 
         for part, draw in {"head": head, "left": left, "right": right, "each-phase": phases}.items():
             self.query_one(f"#{part}", Lines).show(draw)
@@ -253,7 +261,7 @@ def phase_table(result: RunResult) -> Table[str]:
         return f"median of {counted(summary.count, 'sample')}" if summary is not None else ""
 
     columns: Facts[str] = (
-        column("phase", title),
+        column("phase", lambda phase: phase.replace("_", " ")),
         column("time", lambda phase: result.phase_seconds[phase], seconds),
         column("bytes", moved, lambda count: "" if count is None else bytes_(count)),
         column("rate", rate, str, right=True),
@@ -272,9 +280,15 @@ def environment_lines(result: RunResult, width: int) -> list[Content]:
     return [*fact("settings", settings, width), *fact("interpreter", interpreter, width)]
 
 
-def warning_lines(result: RunResult, width: int) -> list[Content]:
+def finding_lines(finding: Finding, width: int) -> list[Content]:
+    lines = hang(Content.styled("→ ", "bold $warning"), finding.message, width)
+    return [*lines, *_paragraphs(finding.fix, width, "$text-muted", "  ")]
+
+
+def warning_lines(result: RunResult, width: int, told: Collection[str] = ()) -> list[Content]:
+    """Return the warnings about a run, but for those of the codes that are `told` as findings."""
     lines: list[Content] = []
-    for warning in result.warnings:
+    for warning in (each for each in result.warnings if each.code not in told):
         lines += hang(Content.styled("! ", "bold $warning"), warning.message, width, "$warning")
         lines += _paragraphs(warning.advice, width, "$text-muted", "  ")
     return lines
@@ -315,44 +329,13 @@ PHASE_STYLES = {
     "run": "$phase-run",
     "transfer_out": "$phase-transfer",
 }
-SHOWN = ("trace", "lower", "compile", "transfer_in", "first_run", "run", "transfer_out")
-_SHORT = {"transfer_in": "copy in", "first_run": "1st run", "transfer_out": "copy out"}
-_LABEL_LIMIT = 18
-_NARROW, _NARROW_LABEL = 90, 12
 
 
-def title(phase: str, width: int = 99) -> str:
-    """Return the name of a phase: `transfer in`, or `copy in` if there is little room."""
-    text = phase.replace("_", " ")
-    return text if columns(text) <= width else shorten(_SHORT.get(phase, text), max(1, width))
-
-
-def phase_bars(rows: Sequence[tuple[str, Mapping[str, float | None]]], current: str, width: int) -> list[Content]:
-    """Return two lines per variant (times, bars) on one linear scale from 0: a bar twice as long is twice the time.
-    `rows`: the seconds of the phases by variant, None if unknown."""
-    limit = _NARROW_LABEL if width < _NARROW else _LABEL_LIMIT
-    label_width = min(limit, max((columns(label) for label, _ in rows), default=0)) + 2
-    present = [phase for phase in SHOWN if any(phase in phases for _, phases in rows)]
-    if not present:
-        return [Content.styled("no phase has been measured yet", "$quiet")]
-    step = max(7, (width - label_width) // len(present))
-    values = (phases.get(phase) for _, phases in rows for phase in present)
-    longest = max((value for value in values if value is not None and value > 0), default=1.0)
-    head = Content.assemble(
-        cell("", label_width), *(cell(title(phase, step - 1), step, PHASE_STYLES[phase]) for phase in present)
+def phase_line(result: RunResult, width: int) -> list[Content]:
+    """Return the seconds of each phase up to the first result, in the colours of the bar of the run's row."""
+    parts = (
+        Content.assemble(("█ ", PHASE_STYLES[phase]), f"{phase.replace('_', ' ')} {seconds(took)}")
+        for phase, took in result.first_result_phases.items()
     )
-    lines = [head]
-    for label, phases in rows:
-        name = cell(label, label_width - 2, "bold $foreground" if label == current else "$foreground") + "  "
-        numbers, bars = [name], [Content(" " * label_width)]
-        for phase in present:
-            value = phases.get(phase)
-            text = "" if phase not in phases else seconds(value)
-            numbers.append(cell(text or "·", step, "$quiet" if value is None else "$foreground"))
-            bars.append(bar(value and value / longest, step - 2, PHASE_STYLES[phase], track="") + "  ")
-        lines.append(Content.assemble(*numbers))
-        if any(phases.get(phase) for phase in present):
-            lines.append(Content.assemble(*bars))
-    note = f"one scale for all: 0 to {seconds(longest)}"
-    lines.append(Content.styled(" " * label_width + shorten(note, max(1, width - label_width)), "$quiet"))
-    return lines
+    line = whole_parts(parts, width)
+    return [line] if line.plain else []

@@ -5,6 +5,7 @@ A tick of the clock redraws the rows of runs in progress alone.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, cast
@@ -14,7 +15,7 @@ from textual.content import Content
 from jaxprof.analysis.kernels.memory import peak_memory
 from jaxprof.analysis.runs.run_result import RunResult, cost_of_call, is_uncounted, prompt_cost, result
 from jaxprof.analysis.runs.sweeps import SweepGroup, sweep_groups
-from jaxprof.base.units import WIDEST_HALF, bytes_, percent, scaled, seconds
+from jaxprof.base.units import UNKNOWN, bytes_, percent, ratio, scaled, seconds
 from jaxprof.events import SAMPLED_PHASES
 from jaxprof.facts import at
 from jaxprof.facts.runs import interval_text
@@ -22,7 +23,7 @@ from jaxprof.findings.program_result import program_result
 from jaxprof.report.runs import RunGroup, break_even_text, parameters_text
 from jaxprof.tui import clock
 from jaxprof.tui.kit.captures import nothing_was_run
-from jaxprof.tui.kit.drawing import bar, cell, mark
+from jaxprof.tui.kit.drawing import bar, cell, mark, parts_bar
 from jaxprof.tui.kit.format import (
     BROKEN,
     SPEEDUP_WIDTH,
@@ -36,6 +37,7 @@ from jaxprof.tui.kit.guard import in_thread
 from jaxprof.tui.kit.program_summary import in_a_line
 from jaxprof.tui.kit.row_list import Heading, RowList
 from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn, either
+from jaxprof.tui.results.result_panel import PHASE_STYLES
 
 if TYPE_CHECKING:
     from jaxprof.session import Run, Session
@@ -55,22 +57,24 @@ class RunTable(RowList[RunResult]):
                 TableColumn("", self._mark, 1),
                 TableColumn("variant", lambda row: self._labels[row.run.id], 10, most=25, fits=True,
                             sort=lambda row: row.run.plan.variant),
-                TableColumn("median", self._median, 8, right=True, sort=at("summary.median")),
-                TableColumn("95 %", _interval, 8, most=15, fits=True, right=True, gap=2),
-                TableColumn("from 0", self._bar, 7, weight=1, most=46, gap=2),
-                TableColumn("speed-up", _speedup, SPEEDUP_WIDTH,
+                TableColumn("first", self._first_result, 8, right=True,
+                            sort=lambda row: sum(row.first_result_phases.values()) or None),
+                TableColumn("result", self._phases, 6, weight=3, wanted=20, most=60, gap=2),
+                TableColumn("a call", _call, 8, right=True, sort=at("summary.median")),
+                TableColumn("± 95 %", interval_text, 7, most=15, fits=True, right=True, style="$text-muted",
+                            gap=2, priority=1),
+                TableColumn("log", self._bar, 5, weight=1, wanted=10, most=24, gap=2),
+                TableColumn("speed-up", _speedup, 10, most=SPEEDUP_WIDTH, fits=True,
                             sort=lambda row: -(row.versus.speedup.ratio or 0.0) if row.versus is not None else None),
-                TableColumn("break-even", _break_even, 10, most=14, fits=True),
-                TableColumn("", lambda row: f"!{len(row.warnings)}" if row.warnings else "", 3, style="$warning"),
-                _extra("dispatch", 9, 1, lambda row: seconds(row.dispatch_median_seconds)),
-                _extra("pipelined", 9, 2, lambda row: seconds(row.pipelined_median_seconds)),
-                _extra("rate", 12, 3, lambda row: scaled(row.flops_per_second, "FLOP/s")),
-                _extra("traffic", 10, 4, lambda row: scaled(row.bytes_per_second, "B/s")),
-                _extra("peak memory", 11, 5,
+                TableColumn("break-even", lambda row: break_even_text(row) if row.versus is not None else "", 14,
+                            priority=2),
+                TableColumn("", lambda row: f"!{len(row.warnings)}" if row.warnings else "", 2, style="$warning"),
+                _extra("dispatch", 9, 3, lambda row: seconds(row.dispatch_median_seconds)),
+                _extra("pipelined", 9, 4, lambda row: seconds(row.pipelined_median_seconds)),
+                _extra("rate", 12, 5, lambda row: scaled(row.flops_per_second, "FLOP/s")),
+                _extra("traffic", 10, 6, lambda row: scaled(row.bytes_per_second, "B/s")),
+                _extra("peak memory", 11, 7,
                        lambda row: "" if (peak := peak_memory(row.run)) is None else bytes_(peak)),
-                TableColumn("compile", lambda row: seconds(row.phase_seconds.get("compile")), 9, right=True,
-                            style="$text-muted", priority=6, sort=lambda row: row.phase_seconds.get("compile")),
-                _extra("once", 9, 7, lambda row: seconds(row.once_seconds) if row.run.plan.how != "numpy" else ""),
             ),
             id="results",
         )  # fmt: skip
@@ -146,11 +150,12 @@ class RunTable(RowList[RunResult]):
         run = run_result.run
         return mark(on=True) if run.id in self.marked else status_mark(run.shown.status)
 
-    def _median(self, run_result: RunResult) -> Cell:
-        """Return the median; a run without figures yet, or without any, has words in place of all its figures."""
-        run = run_result.run
-        if run_result.summary is not None and run.shown.status != "running":
-            return seconds(run_result.summary.median), "bold"
+    def _first_result(self, run_result: RunResult) -> Cell:
+        """Return the time up to the first result; a run that is not measured, or not yet, has words in place of all its
+        figures."""
+        run, took = run_result.run, sum(run_result.first_result_phases.values())
+        if run.shown.status != "running" and (run_result.summary is not None or (took and run.shown.status == "ok")):
+            return seconds(took or None)
         if run.is_program and self._session is not None:
             return Span((in_a_line(program_result(self._session, run.id)), "$quiet"))
         if run.shown.error:
@@ -192,11 +197,23 @@ class RunTable(RowList[RunResult]):
         # Between two phases, other runs of its group are in progress.
         return ("waiting", "$text-muted") if run.present_phases else ("starting", "bold $warning")
 
-    def _bar(self, run_result: RunResult) -> Cell:
+    def _phases(self, run_result: RunResult) -> Cell:
+        """Return the phases up to the first result end to end, on the scale of all runs of the group."""
+        spent = run_result.first_result_phases
         group = self.group_by_run[run_result.run.id]
-        longest = max((each.summary.median for each in group.runs if each.summary is not None), default=0.0)
-        share = run_result.summary.median / longest if run_result.summary is not None and longest > 0 else 0.0
-        return lambda width: bar(share, width, "$baseline" if not run_result.run.plan.baseline else "$bar", track="")
+        longest = max((sum(each.first_result_phases.values()) for each in group.runs), default=0.0)
+        parts = [(took, PHASE_STYLES[phase]) for phase, took in spent.items()]
+        return lambda width: parts_bar(parts, longest, width) if longest else Content("")
+
+    def _bar(self, run_result: RunResult) -> Cell:
+        """Return the time of a call on a log scale from the decade below the fastest of the group."""
+        group, summary = self.group_by_run[run_result.run.id], run_result.summary
+        medians = [each.summary.median for each in group.runs if each.summary is not None and each.summary.median > 0]
+        if summary is None or summary.median <= 0:
+            return ""
+        decades = math.log10(max(medians)) - (low := math.ceil(math.log10(min(medians))) - 1)
+        style = "$bar" if run_result.run.plan.baseline else "$baseline"
+        return lambda width: bar((math.log10(summary.median) - low) / decades, width, style, track="")
 
 
 def _began_seconds(run: Run) -> float | None:
@@ -210,19 +227,15 @@ def _began_seconds(run: Run) -> float | None:
     return run.launches[-1].started_seconds if run.launches else run.started_seconds
 
 
-def _interval(run_result: RunResult) -> Cell:
-    text = interval_text(run_result)
-    short = f"± >{percent(WIDEST_HALF)}" if " to " in text else text
-    return either(text, short, style="$text-muted", right=True)
+def _call(run_result: RunResult) -> tuple[str, str]:
+    return seconds(run_result.summary.median) if run_result.summary is not None else "", "bold"
 
 
-def _speedup(run_result: RunResult) -> tuple[str, str]:
-    speedup = run_result.versus.speedup if run_result.versus is not None else None
-    return speedup_short(speedup) if run_result.run.plan.baseline else "baseline", speedup_style(speedup)
-
-
-def _break_even(run_result: RunResult) -> tuple[str, str]:
+def _speedup(run_result: RunResult) -> Cell:
     check = run_result.run.check
     if check is not None and check.passed is False:
         return "✗ wrong", "$error"
-    return break_even_text(run_result) if run_result.versus is not None else "", ""
+    speedup = run_result.versus.speedup if run_result.versus is not None else None
+    if not run_result.run.plan.baseline or speedup is None:
+        return "baseline" if not run_result.run.plan.baseline else UNKNOWN, "$quiet"
+    return either(speedup_short(speedup), ratio(speedup.ratio), style=speedup_style(speedup))

@@ -8,6 +8,7 @@ the widgets draw.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.containers import Vertical
@@ -16,16 +17,16 @@ from textual.content import Content
 from jaxprof.base.errors import UsageError
 from jaxprof.base.text import safe
 from jaxprof.base.units import counted, seconds
-from jaxprof.report.runs import break_even_text, parameters_text
+from jaxprof.report.runs import break_even_text, leading_run, parameters_text, verdict_parts
 from jaxprof.runner.expected_time import left_in_words
 from jaxprof.session.run import IMPORTED
 from jaxprof.tui import clock
 from jaxprof.tui.keys import key_of
-from jaxprof.tui.kit.explanation import ExplanationHead
-from jaxprof.tui.kit.format import baseline_name, half_width, interval
+from jaxprof.tui.kit.drawing import whole_parts
+from jaxprof.tui.kit.format import baseline_name, half_width, interval, speedup_style
 from jaxprof.tui.kit.guard import HIDDEN, on
 from jaxprof.tui.kit.host import Destination
-from jaxprof.tui.kit.picture import OUTPUT_TITLE, LogPane, show_titles
+from jaxprof.tui.kit.picture import OUTPUT_TITLE, Lines, LogPane, show_titles
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.results.result_panel import ResultPanel
 from jaxprof.tui.results.run_table import RunTable
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from jaxprof.analysis.runs.run_result import RunResult
+    from jaxprof.findings.explanation import Explanation
+    from jaxprof.report.runs import RunGroup
     from jaxprof.session import Run, Session
     from jaxprof.tui.kit.host import Host
 
@@ -44,12 +47,14 @@ class ResultsScreen(SessionScreen, keys="results"):
     MODE = "results"
     TICK_SECONDS = 0.1
     AUTO_FOCUS = "#results"
+    EXPLAINS = True
 
     _followed = ""
     """The newest run, which the cursor follows until the user moves it to another row."""
+    _found: Explanation | None = None
 
     def compose_body(self) -> ComposeResult:
-        yield ExplanationHead()
+        yield Lines(id="verdict")
         with Vertical(id="results-box", classes="box") as box:
             box.border_title = "Runs"
             yield RunTable()
@@ -132,13 +137,21 @@ class ResultsScreen(SessionScreen, keys="results"):
         result = self._rows.current_row
         return result.run if result is not None else None
 
+    def show_explanation(self, found: Explanation) -> None:
+        self._found = found
+        self._show_panel()
+
     def _show_panel(self) -> None:
         rows, result = self._rows, self._rows.current_row
         run = result.run if result is not None else None
         group = rows.group_by_run.get(run.id) if run is not None else None
         self.set_class(run is not None and bool(run.log), "-wrote")
         sweep = rows.sweeps.get(group.workload) if group is not None else None
-        self.query_one(ResultPanel).show(self.profiler.session, result, group, sweep)
+        session, found = self.profiler.session, self._found
+        told = found.findings if found is not None and found.session is session else ()
+        findings = [each for each in told if run is not None and run.id in (each.run, *each.also)]
+        self.query_one("#verdict", Lines).show(partial(verdict_line, group, result))
+        self.query_one(ResultPanel).show(session, result, group, sweep, findings)
         self.query_one(LogPane).show(run.id if run is not None else "", run.log if run is not None else ())
         self.refresh_bindings()
 
@@ -236,6 +249,19 @@ class ResultsScreen(SessionScreen, keys="results"):
     def action_copy(self) -> None:
         if (result := self._rows.current_row) is not None:
             self.copy(row_text(result, baseline_name(self.profiler.session, result.run)))
+
+
+def verdict_line(group: RunGroup | None, chosen: RunResult | None, width: int) -> list[Content]:
+    """Return the answer of a group of runs in one line: how fast, whether the result is right, when it pays off."""
+    if group is None or chosen is None:
+        return []
+    shown = leading_run(group, chosen)
+    parts = verdict_parts(group, shown)
+    speedup = shown.versus.speedup if shown.versus is not None else None
+    wrong = shown.run.check is not None and shown.run.check.passed is False
+    style = "$error" if wrong else speedup_style(speedup) if speedup is not None else "$foreground"
+    contents = [Content.styled(safe(part), "" if at else f"bold {style}") for at, part in enumerate(parts)]
+    return [whole_parts(contents, width)] if parts else []
 
 
 LONGEST_SHOWN = 800
