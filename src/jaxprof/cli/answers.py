@@ -30,7 +30,6 @@ from jaxprof.cli.output import (
 from jaxprof.session.files import lasting_name, path_word, url_of, with_urls
 
 if TYPE_CHECKING:
-    from jaxprof.findings.explanation import Explanation
     from jaxprof.jobs.findings import JobFigures
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.planning import PlannedRun
@@ -186,12 +185,3 @@ def print_job(job: JobFigures, form: str) -> None:
         print_text(hosts.to_text(job))
     else:
         raise no_form("a job", form, "text", "json", "csv")
-
-
-def explain_job(folder: Path, job: JobFigures | None = None) -> Explanation:
-    """Return what to do about the job in `folder`, whose figures are `job` if they have been read. Raises
-    FileRefusedError if it has no readable session."""
-    from jaxprof.findings.derive import explanation_of_job
-    from jaxprof.jobs.job import read_job_figures
-
-    return explanation_of_job(job or read_job_figures(folder))

@@ -20,7 +20,7 @@ import click
 from jaxprof.base.errors import FileRefusedError, StorageError, UsageError
 from jaxprof.base.operating_system import python_words
 from jaxprof.cli import output
-from jaxprof.cli.answers import explain_job, print_conclusion, print_job, print_session
+from jaxprof.cli.answers import print_conclusion, print_job, print_session
 from jaxprof.cli.options import words_given
 from jaxprof.cli.output import ExitCode
 from jaxprof.runner.new_session import new_writer, report_location
@@ -215,6 +215,7 @@ def _is_kept(path: Path, job: str) -> bool:
 
 
 def _report(folder: Path, form: str) -> None:
+    from jaxprof.findings.derive import explanation_of_job
     from jaxprof.jobs.job import read_job_figures
     from jaxprof.report.conclusion import conclusion, conclusion_lines
     from jaxprof.report.hosts import summary
@@ -232,5 +233,5 @@ def _report(folder: Path, form: str) -> None:
     for line in report_lines(summary(job), width):
         note(line)
     note(f"job: {lasting_name(folder)}")
-    for line in conclusion_lines(conclusion(explain_job(folder, job)), width):
+    for line in conclusion_lines(conclusion(explanation_of_job(job)), width):
         note(line)

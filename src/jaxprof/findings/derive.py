@@ -246,16 +246,16 @@ _EXACT = ("recompiles_alone", "recompiles", "process_paused")
 """Findings whose seconds were reported, not estimated from samples."""
 
 
-def explanation_of_job(job: JobFigures) -> Explanation:
-    """Return what to do about a job, in at most `MOST_FINDINGS` findings."""
+def explanation_of_job(job: JobFigures, *, most: int = MOST_FINDINGS) -> Explanation:
+    """Return what to do about a job, in at most `most` findings."""
     ranked = [_of_job(job, finding) for finding in job.findings]
     # findings about all processes have larger costs than a late process, but come after it
     ranked.sort(key=lambda each: (not each.fault, each.index is None, -(each.seconds or 0.0)))
     return Explanation(
         name=job.folder,
         subject="job",
-        findings=tuple(ranked[:MOST_FINDINGS]),
-        left_out=max(0, len(ranked) - MOST_FINDINGS),
+        findings=tuple(ranked[:most]),
+        left_out=max(0, len(ranked) - most),
         abstentions=tuple(_job_abstentions(job))[:MOST_ABSTENTIONS],
         job=job,
     )

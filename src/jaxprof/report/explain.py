@@ -16,7 +16,7 @@ from jaxprof.events.finding import CatalogueEntry, Finding
 from jaxprof.facts import recorder
 from jaxprof.facts.explanations import EXPLANATION, ExplainedRow
 from jaxprof.findings.catalogue import SOURCES, entries
-from jaxprof.findings.explanation import Explanation, command
+from jaxprof.findings.explanation import Explanation
 from jaxprof.report.renderers import WIDTH, wrap
 
 if TYPE_CHECKING:
@@ -175,8 +175,7 @@ def explanation_lines(explanation: Explanation, *, width: int = WIDTH) -> Iterat
         if len(commands) > 1 and finding.verify:
             yield from wrap(f"{label} {finding.verify}", first="   ", hang=2, width=width)
     if explanation.left_out:
-        rest = command("open", explanation.name) if explanation.subject == "job" else "--full"
-        yield f"   and {explanation.left_out} more: {rest} has them"
+        yield f"   and {explanation.left_out} more: --full has them"
     if len(commands) == 1:
         yield from wrap(f"{label} {commands[0]}", first="", hang=8, width=width)
     for number in range(leading is not None, len(explanation.abstentions)):

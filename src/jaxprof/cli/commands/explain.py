@@ -9,7 +9,7 @@ import click
 from jaxprof.analysis.target import Kind, resolve
 from jaxprof.base.errors import UsageError
 from jaxprof.cli import options
-from jaxprof.cli.answers import command_line, explain_job, next_of_session, print_answer
+from jaxprof.cli.answers import command_line, next_of_session, print_answer
 from jaxprof.cli.output import format_option, note, print_json, print_report, rows_wanted
 from jaxprof.cli.recorded import open_recorded
 
@@ -39,16 +39,19 @@ def command(file: str | None, code: str | None, form: str) -> None:
             entry = find_entry(code)
             print_answer(form, "finding", entry, explain.entry_lines(entry))
         return
+    from jaxprof.findings.derive import explanation, explanation_of_job
     from jaxprof.findings.explanation import MOST_FINDINGS
     from jaxprof.report import explain
 
-    most = rows_wanted(MOST_FINDINGS)
+    wanted = rows_wanted(MOST_FINDINGS)
+    most = sys.maxsize if wanted is None else wanted
     name = "last" if file is None else file
     target = resolve(name, note, jobs=True)
     if target.kind is Kind.JOB:
-        explained = explain_job(target.file)
+        from jaxprof.jobs.job import read_job_figures
+
+        explained = explanation_of_job(read_job_figures(target.file), most=most)
     else:
-        from jaxprof.findings.derive import explanation
         from jaxprof.findings.explanation import command as shell_line
 
         if target.kind is Kind.HLO:
@@ -56,7 +59,7 @@ def command(file: str | None, code: str | None, form: str) -> None:
                 f"{name} is HLO, which has no times", f"Its findings: {shell_line('hlo', name, '--findings')}"
             )
         with open_recorded(target, ("kernels", "steps", "trust")) as found:
-            explained = explanation(found.session, found.name, most=sys.maxsize if most is None else most)
+            explained = explanation(found.session, found.name, most=most)
 
     if form == "json":
         # Commands that verify a fix start something, and have words of the session: they stand beside their findings,
@@ -66,6 +69,6 @@ def command(file: str | None, code: str | None, form: str) -> None:
         else:  # of a job, which names nothing but the paths of its processes
             commands = [f"{finding.verify} --format json" for finding in explained.findings if finding.verify]
         next_commands = list(dict.fromkeys(commands)) or [command_line("explain", "--code", "all")]
-        print_json("explanation", explain.explanation_json(explained, whole=most is None), next_commands)
+        print_json("explanation", explain.explanation_json(explained, whole=wanted is None), next_commands)
     else:
         print_report(explain.explanation_lines(explained), form)
