@@ -281,3 +281,43 @@ def test_a_function_that_ran_too_briefly_is_to_be_measured_by_itself(more, optio
     unknown = explained(made.session(*BRIEF, *more)).abstentions
     commands = [each.command for each in unknown]
     assert commands == [f"jaxprof script --plain {options}train.py --epochs 3"]
+
+
+def other_compiler(jaxlib="0.12.0", code="1", *, captured=False, variables=None):
+    """Two sides with the same HLO, of which B takes three times as long."""
+    runs = []
+    for number, (name, version, digest) in enumerate((("r1", "0.10.2", "1"), ("r2", jaxlib, code))):
+        median = 1e-3 * (1 + 2 * number)
+        taken = [*sessions.turns(name, median, number), *sessions.later_launches(name, median, number)]
+        taken += [sessions.environment(name, version), e.SourcesRead.of({"/w/m.py": digest}, name)]
+        taken.append(
+            e.ComparisonPlanned(
+                run=name,
+                margin=0.02,
+                sides=[e.SideSpec(label="A", title=""), e.SideSpec(label="B", title="", environment=variables or {})],
+            )
+        )
+        taken += [sessions.kernels(name, fusion_1=1e-4, fusion_2=median / 2)] * captured
+        side = {"workload": "m.py:f", "target": "/w/m.py:f", "side": "AB"[number], "launches": 3}
+        runs.append(run(name, *taken, hlo=TRANSPOSES, baseline="r1" * number, **side))
+    return session(*runs, command=["jaxprof", "compare", "m.py:f", "--python-b", "other"])
+
+
+def test_what_another_compiler_makes_of_the_same_program_is_no_fault_of_the_program():
+    found = explained(other_compiler())
+    assert found.findings == ()
+    assert (
+        "A and B are the same program with other code from the compiler (jax 0.10.2 and 0.12.0, jaxlib 0.10.2 and"
+        in (found.leading.reason)
+    )
+    assert found.leading.command == "jaxprof compare m.py:f --python-b other --capture"
+    timed = explained(other_compiler(captured=True)).leading
+    assert "kernels of a call" in timed.reason
+    assert "fusion.2 " in timed.reason.partition("kernels of a call")[2]
+    assert "fusion.1 " not in timed.reason, "it takes no part in the difference"
+
+
+@pytest.mark.parametrize("changed", [{"jaxlib": "0.10.2"}, {"code": "2"}, {"variables": {"DEPTH": "9"}}])
+def test_of_other_code_or_one_compiler_the_side_is_slower(changed):
+    found = explained(other_compiler(**changed))
+    assert (found.leading, "slower" in codes(found)) == (None, True)

@@ -47,7 +47,8 @@ def thin_out(sizes: Sequence[int], most: int) -> list[int]:
     return [sizes[at] for at in peaks(sizes, most)]
 
 
-Existence: TypeAlias = Literal["same", "changed", "new", "gone"]
+Existence: TypeAlias = Literal["same", "changed", "new", "gone", "unclear"]
+"""`unclear`: only one side has it, and that may be chance."""
 Paired = TypeVar("Paired")
 
 

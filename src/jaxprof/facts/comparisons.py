@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from jaxprof.analysis.runs.ab import AbResult, ab_results
 from jaxprof.base.grouping import Pair
-from jaxprof.base.units import UNKNOWN, bytes_, growth, integer, scaled, seconds
+from jaxprof.base.text import safe
+from jaxprof.base.units import UNKNOWN, bytes_, growth, integer, percent, ratio, scaled, seconds
 from jaxprof.facts import FROM_FILE, HEADER, SENTENCE, Fact, Facts, column, optional, pick, recorder, within
 from jaxprof.facts.kernels import lines_text
 from jaxprof.facts.programs import REASONS
@@ -39,17 +40,18 @@ from jaxprof.facts.units import (
 )
 from jaxprof.findings.compare import Difference, FigureDifference
 from jaxprof.findings.compare.kernel_difference import KernelChange, KernelDifference, KernelDifferences
+from jaxprof.findings.compare.program_difference import ARGUMENTS, CODE, SCRIPT, ProgramDifference
 from jaxprof.findings.compare.session_difference import (
     CollectiveDifference,
     ModuleDifference,
     PhaseDifference,
-    ProgramDifference,
     RunDifference,
     SessionDifference,
     ab_difference,
     module_difference,
 )
 from jaxprof.session import Run, Session
+from jaxprof.stats.comparison import ONE_LAUNCH
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.functions import FunctionCompiles
@@ -152,7 +154,9 @@ def _sides(key: str, unit: Unit, meaning: str, of: str | None = None, title: str
         yield Fact(f"{side}_{key}", unit, f"{meaning} on the {word} side", read, f"{title} {word}".lstrip())
 
 
-STATUS: Fact[Any] = Fact("status", TEXT, "new, gone, changed, same; outside (not of the HLO)", title="")
+STATUS: Fact[Any] = Fact(
+    "status", TEXT, "new, gone, changed, same; outside (not of the HLO); unclear (chance can be why)", title=""
+)
 ENVIRONMENT: Facts[Difference[str]] = (
     Fact("name", TEXT, "Name of what may differ in the environment", "code", "environment"),
     Fact("before", TEXT, "What the first side has", title="first", widest=36),
@@ -285,14 +289,49 @@ PROGRAM_FINDINGS_COMPARED: Facts[Pair[Finding]] = (
 )
 
 
+_SHIFTS_NAMED = 2
+
+
+def program_change_text(change: Difference[str]) -> str:
+    """Return one difference between two programs in words: `different arguments: none → --epochs 4`."""
+    if change.code == CODE:
+        return f"different code: {change.after}"
+    before, after = change.before or "none", change.after or "none"
+    kind = {SCRIPT: "different scripts: ", ARGUMENTS: "different arguments: "}.get(change.code, f"{change.code} ")
+    return safe(f"{kind}{before} → {after}")
+
+
+def program_answer(program: ProgramDifference) -> Iterator[str]:
+    """Yield what differs between two programs, first what explains the rest: how they were started, which is faster,
+    where the time went. What is the same is said only if nothing differs."""
+    yield from map(program_change_text, program.changes)
+    pace, speedup = program.pace, program.speedup
+    if pace is not None and speedup is not None:
+        subject = "a step of the second" if pace.code == "step_seconds" else "the second program"
+        words = {
+            "faster": f"{subject} is {ratio(speedup).rstrip('×')} times as fast",
+            "slower": f"{subject} takes {ratio(1 / speedup).rstrip('×')} times as long",
+            "same": f"{subject} takes as long, within the {percent(ONE_LAUNCH)} by which two recordings may differ",
+        }[program.verdict or "same"]
+        yield f"{words}: {seconds(pace.before)} → {seconds(pace.after)}"
+    bounds = [side.verdict.kind for side in (program.before, program.after)]
+    if None not in bounds and bounds[0] != bounds[1]:
+        yield f"{bounds[0]} → {bounds[1]}"
+    for row in program.shifts[:_SHIFTS_NAMED]:
+        yield f"{row.code.replace('_', ' ')} {seconds(row.before)} → {seconds(row.after)}"
+    counts = _counts(row.status for row in program.functions)
+    differ = any(row.status != "same" for row in program.functions)
+    if differ or not (program.changes or program.shifts or program.verdict in ("faster", "slower")):
+        yield f"compiled functions: {counts}" if counts else "nothing was compiled"
+    findings = [f"{row.either.code} {row.status}" for row in program.findings if row.status in ("new", "gone")]
+    if findings:
+        yield f"findings: {', '.join(findings[:_FINDINGS_NAMED])}"
+
+
 def answer(pair: RunDifference) -> str:
-    """Return the exact facts in one line, `kernels: 1 new, 2 changed, 30 the same; FLOPs +12 %`."""
-    parts: list[str] = []
-    if pair.program is not None:
-        counts = _counts(row.status for row in pair.program.functions)
-        parts.append(f"compiled functions: {counts}" if counts else "nothing was compiled")
-        findings = [f"{row.either.code} {row.status}" for row in pair.program.findings if row.status != "same"]
-        parts += [f"findings: {', '.join(findings[:_FINDINGS_NAMED])}"] if findings else []
+    """Return what differs in one line, `kernels: 1 new, 2 changed, 30 the same; FLOPs +12 %`: of programs the times of
+    their recordings, too, of all others exact facts."""
+    parts = list(program_answer(pair.program)) if pair.program is not None else []
     if pair.kernels is not None:
         parts.append(f"kernels: {kernel_counts(pair.kernels)}")
     differing = [fact for fact in EXACT[2:] if (row := pair.facts.get(fact.key)) is not None and row.differs]
@@ -341,6 +380,19 @@ def _sum(code: str) -> Callable[[ProgramDifference], FigureDifference]:
 
 
 _PROGRAM: Facts[ProgramDifference] = (
+    Fact(
+        "changes",
+        ROWS,
+        "What differs between the programs themselves",
+        inside=(
+            Fact("what", TEXT, "script, arguments, code, jax, jaxlib", "code"),
+            Fact("before", TEXT, "What the first program has; of code the files that differ"),
+            Fact("after", TEXT, "What the second program has"),
+        ),
+    ),
+    Fact("verdict", TEXT, "faster, slower or same, of the second; null if unknown"),
+    Fact("speedup", NUMBER, "How many times as fast the second is"),
+    Fact("pace", TEXT, "What decides that: step_seconds or wall_seconds", "pace.code"),
     *(Fact(fact.key, OBJECT, fact.meaning, _sum(fact.key), inside=_OF_BOTH) for fact in SUMS),
     Fact("functions", ROWS, "What was compiled, by function", inside=FUNCTIONS_COMPARED),
     Fact("timeline", ROWS, "What the main thread's time was spent on", "states", inside=STATES_COMPARED),

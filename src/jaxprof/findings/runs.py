@@ -77,11 +77,13 @@ def explained_runs(
     whose capture windows the profiles are, if it has one."""
     compared = ab_results(session)
     runs = [run for run in session.runs.values() if run.plan.how != IMPORTED and not run.is_program]
+    sides = [item for result in compared for item in side_items(result, name)]
+    of_runs: _Items = _of_runs(session, runs, name)
+    if any(item.code == OTHER_COMPILER for item in sides):  # what both sides have does not make them differ
+        of_runs = (item for item in of_runs if isinstance(item, Abstention) or item.fault)
     return "comparison" if compared else "runs" if runs else "profile", [
-        *_of_profiles(session, program, name),
-        *(item for result in compared for item in side_items(result, name)),
-        *_of_runs(session, runs, name),
-    ]
+        *_of_profiles(session, program, name), *sides, *of_runs
+    ]  # fmt: skip
 
 
 def run_findings(session: Session, run: Run, name: str, baselines: Set[str]) -> Iterator[Finding]:
@@ -251,7 +253,9 @@ def side_items(compared: AbResult, name: str) -> Iterator[Finding | Abstention]:
     for versus in compared.versus:
         if versus.run.plan.trial and (versus.times.verdict == "slower" or versus.run.status != "ok"):
             continue  # what the side is called says so: nothing is to be changed
-        if versus.times.verdict == "slower" and first is not None:
+        if versus.times.verdict in ("faster", "slower") and (same := _same_program(compared, versus)) is not None:
+            yield same
+        elif versus.times.verdict == "slower" and first is not None:
             yield _slower_finding(compared, versus, first.median)
         elif versus.times.verdict == "inconclusive":
             question = "is as fast as A" if versus.times.is_near else "is faster than A"
@@ -261,6 +265,42 @@ def side_items(compared: AbResult, name: str) -> Iterator[Finding | Abstention]:
                 f"whether {versus.label} {question}: {versus.times.reason or 'the interval holds both'}",
                 measured_longer(compared.session, name, versus.run, min(100, launches)),
             )
+
+
+OTHER_COMPILER = "other_compiler"
+_LEAST_KERNEL = 0.1
+"""Share of the difference of all kernels' times from which a kernel is named."""
+
+
+def _same_program(compared: AbResult, versus: AbVersus) -> Abstention | None:
+    """Return that a side is the program of A as another compiler made it, with the times of the kernels that make the
+    difference, or the command that captures them; None if anything else differs."""
+    if versus.run.environment is None or compared.baseline.environment is None:
+        return None
+    if versus.run.environment.jaxlib == compared.baseline.environment.jaxlib:
+        return None
+    from jaxprof.findings.compare.session_difference import ab_difference, compilers_between  # reads the HLO of both
+
+    difference = ab_difference(compared, versus)
+    (pair,) = difference.runs
+    versions = compilers_between(difference, pair)
+    if not versions or pair.kernels is None:
+        return None
+    made = ", ".join(f"{row.code} {row.before} and {row.after}" for row in versions)
+    alike = "whose HLO has the same kernels, cost and memory" if pair.differs is False else "whose HLO differs"
+    reason = f"A and {versus.label} are the same program with other code from the compiler ({made}), {alike}: "
+    reason += "nothing in the program makes the difference"
+    whole, run = pair.kernels.difference_seconds, compared.baseline
+    if whole is None:
+        return Abstention(OTHER_COMPILER, reason, captured_too(compared.session, run), leads=True)
+    rows = sorted(pair.kernels.rows, key=lambda row: -abs(row.part_seconds or 0.0))[:_KERNELS_NAMED]
+    times = [
+        f"{row.name} {seconds(row.before_seconds)} → {seconds(row.after_seconds)}"
+        for row in rows
+        if abs(row.part_seconds or 0.0) >= _LEAST_KERNEL * abs(whole)
+    ]
+    both = f"{seconds(pair.kernels.before_seconds)} → {seconds(pair.kernels.after_seconds)}"
+    return Abstention(OTHER_COMPILER, f"{reason}; kernels of a call {both}: {', '.join(times)}", leads=True)
 
 
 def _is_better(versus: AbVersus) -> bool:

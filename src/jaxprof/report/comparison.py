@@ -256,6 +256,9 @@ def _session_line(name: str, session: Session) -> str:
 
 
 def comparison_pieces(difference: SessionDifference) -> Iterator[Piece]:
+    for pair in difference.runs:  # what explains all that follows
+        if pair.program is not None:
+            yield from (Prose(answer(pair), "", 2), "")
     if difference.before is difference.after:  # two of its runs
         yield _session_line("session", difference.before)
     else:
@@ -267,7 +270,8 @@ def comparison_pieces(difference: SessionDifference) -> Iterator[Piece]:
         yield from ("", Headline(title(pair)))
         if pair.side is not None:
             yield Prose(verdict_line(pair.side))
-        yield Prose(answer(pair))
+        if pair.program is None:
+            yield Prose(answer(pair))
         yield from (Prose(f"not the same measurement: {reason}") for reason in pair.unlike)
         yield from _apart(tables(pair))
     if notes := list(_notes(difference)):

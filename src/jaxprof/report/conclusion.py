@@ -344,6 +344,7 @@ def gate_conclusion(result: GateResult, details: str) -> Conclusion:
 def difference_conclusion(difference: SessionDifference, name: str) -> Conclusion:
     """Return the conclusion of two sessions. `name`: what commands call the second one."""
     from jaxprof.facts.comparisons import answer
+    from jaxprof.findings.compare.session_difference import compilers_between
     from jaxprof.findings.explanation import command
 
     if not difference.runs:
@@ -356,4 +357,8 @@ def difference_conclusion(difference: SessionDifference, name: str) -> Conclusio
     certainty = "exact facts do not vary; the verdict of each time stands in its row"
     if difference.before is not difference.after:
         certainty = "exact facts do not vary; times were not measured together, so the machine may explain them"
+    compilers = [compilers_between(difference, pair) for pair in difference.runs]
+    if all(compilers):
+        made = ", ".join(f"{row.code} {row.before} and {row.after}" for row in compilers[0])
+        return Conclusion(cost, certainty, f"nothing in the program: it is the same, compiled by {made}")
     return Conclusion(cost, certainty, "see what is left to change in the second", command("explain", name))

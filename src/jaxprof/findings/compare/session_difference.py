@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import PurePath
 from typing import TYPE_CHECKING, TypeAlias
 
 from jaxprof.analysis.kernels import MeasuredKernel
@@ -27,16 +26,16 @@ from jaxprof.session import Run, Session
 from jaxprof.stats.comparison import TimeComparison, compare_apart, refuse
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.programs.functions import FunctionCompiles
-    from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.analysis.runs.ab import AbResult
     from jaxprof.events.finding import Finding
     from jaxprof.findings.compare.kernel_difference import KernelDifferences
+    from jaxprof.findings.compare.program_difference import ProgramDifference
     from jaxprof.hlo.kernels.collectives import Collective
     from jaxprof.hlo.kernels.liveness import LiveValue
     from jaxprof.hlo.text.model import Module
 
-"""Phases that only the first launch samples."""
+_VERSIONS = frozenset({"python", "jax", "jaxlib", "numpy", "blas"})
+"""Entries of the environment that come with an interpreter."""
 _MOMENTARY = ("load_average_before", "load_average_after", "other_busy_cores")
 """Settings that describe the moment, not the environment: they always differ."""
 
@@ -47,35 +46,6 @@ class PhaseDifference(FigureDifference):
 
     times: TimeComparison
     """What the samples of both prove, the first being the baseline."""
-
-
-@frozen
-class ProgramDifference:
-    """Comparison of two programs. They were timed at different times, and their times prove nothing alone."""
-
-    before: ProgramResult
-    after: ProgramResult
-    functions: tuple[Pair[FunctionCompiles], ...]
-    """New, gone and changed functions (compiled another number of times) first; within each group, largest difference
-    in seconds first."""
-    states: tuple[FigureDifference, ...]
-    """Seconds of the main threads by state, as in `events.PROGRAM_STATES`, and not seen; they add up to each wall
-    time."""
-    findings: tuple[Pair[Finding], ...]
-
-    @property
-    def sums(self) -> tuple[FigureDifference, ...]:
-        """Figures of the whole programs. Steps are those of the hottest loop; None if it is not the same loop of both,
-        or if the timed steps do not represent all steps."""
-        ours, theirs = self.before, self.after
-        before, after = (side.arrays.peak_bytes if side.arrays is not None else None for side in (ours, theirs))
-        return (
-            FigureDifference("wall_seconds", ours.wall_seconds, theirs.wall_seconds),
-            FigureDifference("steps_per_second", ours.steps_per_second_of(theirs), theirs.steps_per_second_of(ours)),
-            FigureDifference("compiles", ours.compile_count, theirs.compile_count),
-            FigureDifference("compiling_seconds", ours.compile_seconds, theirs.compile_seconds),
-            FigureDifference("arrays_peak_bytes", before, after),
-        )
 
 
 @frozen
@@ -182,6 +152,7 @@ def session_difference(
             continue
         program = None
         if first.is_program and second.is_program:
+            from jaxprof.findings.compare.program_difference import program_difference
             from jaxprof.findings.program_result import program_result
 
             program = program_difference(program_result(before, first.id), program_result(after, second.id))
@@ -207,6 +178,31 @@ def ab_difference(compared: AbResult, versus: AbVersus) -> SessionDifference:
     """Return all differences of a side to A but the times, exact facts first; A is `before`. Reads the HLO of both."""
     baseline = compared.baseline.id
     return session_difference(compared.session, compared.session, run_before=baseline, run_after=versus.run.id)
+
+
+def compilers_between(difference: SessionDifference, pair: RunDifference) -> tuple[Difference[str], ...]:
+    """Return the versions of jax and jaxlib that a pair of the difference was compiled by, if they differ and nothing
+    else does that a user has changed: one program, with the same arguments and settings. Empty if something else
+    differs, or if its code is not known of both."""
+    from jaxprof.findings.compare.program_difference import COMPILERS, changed_files
+    from jaxprof.workloads import names
+
+    differing = [row for row in difference.environment if row.differs]
+    plans = pair.before.plan, pair.after.plan
+    is_built_in = not any(plan.target for plan in plans) and plans[0].workload in names()
+    planned = pair.before.comparison
+    variables = {side.label: side.environment for side in (planned.sides if planned is not None else ())}
+    changes = {row.code for row in pair.program.changes} if pair.program is not None else set()
+    same = (
+        {row.code for row in differing} <= _VERSIONS
+        and changes <= {*COMPILERS}
+        and not pair.unlike
+        and plans[0].workload == plans[1].workload
+        and plans[0].trial == plans[1].trial
+        and len({frozenset(variables.get(plan.side, {}).items()) for plan in plans}) == 1
+        and (is_built_in or changed_files(pair.before, pair.after) == ())
+    )
+    return tuple(row for row in differing if row.code in COMPILERS) if same else ()
 
 
 def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> RunDifference:
@@ -421,36 +417,6 @@ def _buffers(before: MemoryPicture | None, after: MemoryPicture | None) -> tuple
         lambda buffer: (buffer.bytes, buffer.shape),
     )
     return tuple(sorted(found, key=lambda pair: (-abs(pair.part("bytes")), pair.status == "same")))
-
-
-def program_difference(before: ProgramResult, after: ProgramResult) -> ProgramDifference:
-    """Compare two programs, the first being the baseline. Functions are matched by name and file, without folder and
-    line, because both move between two versions of a program."""
-
-    def by_file(function: FunctionCompiles) -> tuple[str, str, bool]:
-        file = PurePath(function.defined_at.file).name if function.defined_at is not None else ""
-        return function.function, file, function.op_by_op
-
-    def by_function(finding: Finding) -> tuple[str, str]:
-        return finding.code, finding.where.function if finding.where is not None else ""
-
-    functions = pairs(
-        before.functions,
-        after.functions,
-        [by_file, lambda function: (function.function, function.op_by_op)],
-        lambda function: function.count,
-    )
-    findings = pairs(
-        before.findings, after.findings, [by_function, lambda finding: finding.code], lambda finding: finding.code
-    )
-    ours, theirs = ({share.state: share.seconds for share in program.timeline} for program in (before, after))
-    return ProgramDifference(
-        before,
-        after,
-        tuple(sorted(functions, key=lambda row: (row.status == "same", -abs(row.part("seconds"))))),
-        figures(ours, theirs),
-        tuple(sorted(findings, key=lambda row: row.status == "same")),
-    )
 
 
 def _phases(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> tuple[PhaseDifference, ...]:

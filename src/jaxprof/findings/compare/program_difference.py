@@ -1,0 +1,183 @@
+"""Comparison of two recorded programs: how they were started differently, which of them is faster, where their time
+went, what they compiled, and which findings came or went.
+
+They were recorded at different times, so their times prove nothing alone: what is smaller than two recordings of one
+program differ by is no difference, and a finding near its threshold neither came nor went.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Literal
+
+from jaxprof.analysis.programs.functions import WORTH_EXACT
+from jaxprof.analysis.programs.result import NOT_SEEN
+from jaxprof.base.grouping import Pair, paired, pairs
+from jaxprof.base.values import frozen
+from jaxprof.findings.compare import Difference, FigureDifference, figures
+from jaxprof.findings.programs.claims import WORTH
+from jaxprof.hlo.source import is_own
+from jaxprof.stats.comparison import ONE_LAUNCH
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.programs.functions import FunctionCompiles
+    from jaxprof.analysis.programs.result import ProgramResult
+    from jaxprof.events.finding import Finding
+    from jaxprof.session import Run
+
+CODE, SCRIPT, ARGUMENTS = "code", "script", "arguments"
+COMPILERS = ("jax", "jaxlib")
+_CLEARLY = 2
+"""A finding that one side lacks came or went if it costs this many times what makes it a finding."""
+
+
+@frozen
+class ProgramDifference:
+    """Comparison of two programs."""
+
+    before: ProgramResult
+    after: ProgramResult
+    changes: tuple[Difference[str], ...]
+    """What differs between the programs themselves: `SCRIPT`, `ARGUMENTS`, `CODE` (the files that differ, on both
+    sides), or a version, of `COMPILERS`."""
+    functions: tuple[Pair[FunctionCompiles], ...]
+    """New, gone and changed functions (compiled another number of times) first; within each group, largest difference
+    in seconds first."""
+    states: tuple[FigureDifference, ...]
+    """Seconds of the main threads by state, as in `events.PROGRAM_STATES`, and not seen; they add up to each wall
+    time."""
+    findings: tuple[Pair[Finding], ...]
+    """Findings of both; `unclear` if one side lacks it, and the clock can be why."""
+
+    @property
+    def sums(self) -> tuple[FigureDifference, ...]:
+        """Figures of the whole programs. Steps are those of the hottest loop; None if it is not the same loop of both,
+        or if the timed steps do not represent all steps."""
+        ours, theirs = self.before, self.after
+        before, after = (side.arrays.peak_bytes if side.arrays is not None else None for side in (ours, theirs))
+        return (
+            FigureDifference("wall_seconds", ours.wall_seconds, theirs.wall_seconds),
+            FigureDifference("steps_per_second", ours.steps_per_second_of(theirs), theirs.steps_per_second_of(ours)),
+            FigureDifference("compiles", ours.compile_count, theirs.compile_count),
+            FigureDifference("compiling_seconds", ours.compile_seconds, theirs.compile_seconds),
+            FigureDifference("arrays_peak_bytes", before, after),
+        )
+
+    @property
+    def pace(self) -> FigureDifference | None:
+        """Seconds that decide which is faster: of a step if both have the same loop, else of the whole program; None if
+        one did not run to its end."""
+        rates = self.before.steps_per_second_of(self.after), self.after.steps_per_second_of(self.before)
+        if rates[0] and rates[1]:
+            return FigureDifference("step_seconds", 1 / rates[0], 1 / rates[1])
+        if not all(side.run.status == "ok" and side.wall_seconds > 0 for side in (self.before, self.after)):
+            return None
+        return FigureDifference("wall_seconds", self.before.wall_seconds, self.after.wall_seconds)
+
+    @property
+    def speedup(self) -> float | None:
+        """How many times as fast the second program is; None if unknown."""
+        return self.pace.before / self.pace.after if self.pace and self.pace.before and self.pace.after else None
+
+    @property
+    def verdict(self) -> Literal["faster", "slower", "same"] | None:
+        """Which is faster by what was recorded; `same` within what one recording of each cannot tell; None if
+        unknown."""
+        if self.speedup is None:
+            return None
+        if 1 / (1 + ONE_LAUNCH) <= self.speedup <= 1 + ONE_LAUNCH:
+            return "same"
+        return "faster" if self.speedup > 1 else "slower"
+
+    @property
+    def shifts(self) -> tuple[FigureDifference, ...]:
+        """States that take a clearly larger or smaller part of a program's time, largest difference first."""
+        least = ONE_LAUNCH * max(self.before.wall_seconds, self.after.wall_seconds)
+        differing = {row.code: (row.after or 0.0) - (row.before or 0.0) for row in self.states}
+        found = [row for row in self.states if row.code != NOT_SEEN and abs(differing[row.code]) > least]
+        return tuple(sorted(found, key=lambda row: -abs(differing[row.code])))
+
+
+def program_difference(before: ProgramResult, after: ProgramResult) -> ProgramDifference:
+    """Compare two programs, the first being the baseline. Functions are matched by name and file, without folder and
+    line, because both move between two versions of a program."""
+
+    def by_file(function: FunctionCompiles) -> tuple[str, str, bool]:
+        file = PurePath(function.defined_at.file).name if function.defined_at is not None else ""
+        return function.function, file, function.op_by_op
+
+    def by_function(finding: Finding) -> tuple[str, str]:
+        return finding.code, finding.where.function if finding.where is not None else ""
+
+    functions = pairs(
+        before.functions,
+        after.functions,
+        [by_file, lambda function: (function.function, function.op_by_op)],
+        lambda function: function.count,
+    )
+    found = pairs(
+        before.findings, after.findings, [by_function, lambda finding: finding.code], lambda finding: finding.code
+    )
+    findings = [
+        replace(row, status="unclear")
+        if (row.status == "new" and not _is_clear(row.either, after))
+        or (row.status == "gone" and not _is_clear(row.either, before))
+        else row
+        for row in found
+    ]
+    ours, theirs = ({share.state: share.seconds for share in program.timeline} for program in (before, after))
+    return ProgramDifference(
+        before,
+        after,
+        tuple(_changes(before, after)),
+        tuple(sorted(functions, key=lambda row: (row.status == "same", -abs(row.part("seconds"))))),
+        figures(ours, theirs),
+        tuple(sorted(findings, key=lambda row: row.status == "same")),
+    )
+
+
+def _is_clear(finding: Finding, program: ProgramResult) -> bool:
+    """Return whether a finding of this program alone is more than a time that came out on the other side of its
+    threshold. One without a time rests on what was counted."""
+    if finding.seconds is None:
+        return True
+    if not finding.estimate:
+        return finding.seconds >= _CLEARLY * WORTH_EXACT * program.work_seconds
+    least = WORTH * min(program.work_seconds, program.hot.seconds)
+    return finding.low is not None and finding.low >= _CLEARLY * least
+
+
+def _changes(before: ProgramResult, after: ProgramResult) -> Iterator[Difference[str]]:
+    """Yield what differs between the programs themselves, however long they ran."""
+    (script, arguments), (other_script, other_arguments) = map(_started, (before, after))
+    if script != other_script:
+        yield Difference(SCRIPT, script, other_script)
+    if arguments != other_arguments:
+        yield Difference(ARGUMENTS, arguments, other_arguments)
+    if files := ", ".join(changed_files(before.run, after.run) or ()):
+        yield Difference(CODE, files, files)
+    for name in COMPILERS:
+        versions = [getattr(side.run.environment, name, None) for side in (before, after)]
+        if None not in versions and versions[0] != versions[1]:
+            yield Difference(name, *versions)
+
+
+def _started(program: ProgramResult) -> tuple[str, str]:
+    """Return the name of the script, or the module, and its arguments on one line."""
+    named = 2 if program.argv[:1] == ("-m",) else 1
+    script = " ".join(program.argv[:named]) if named == 2 else PurePath(next(iter(program.argv), "")).name
+    return script, shlex.join(program.argv[named:])
+
+
+def changed_files(before: Run, after: Run) -> tuple[str, ...] | None:
+    """Return the names of the user's files whose contents differ between two runs; None if no such file is known of
+    both. A file may have moved to another folder."""
+    ours, theirs = (
+        [(PurePath(path), digest) for path, digest in run.sources.items() if is_own(path)] for run in (before, after)
+    )
+    both = paired(ours, theirs, [lambda file: file[0], lambda file: file[0].name])
+    known = [(one, other) for one, other in both if one is not None and other is not None]
+    return tuple(sorted({one[0].name for one, other in known if one[1] != other[1]})) if known else None
