@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 from jaxprof.analysis.programs.functions import WORTH_EXACT
 from jaxprof.analysis.programs.result import NOT_SEEN
-from jaxprof.base.grouping import Pair, paired, pairs
+from jaxprof.base.grouping import Pair, pair_up, pairs
 from jaxprof.base.values import frozen
 from jaxprof.findings.compare import Difference, FigureDifference, figures
 from jaxprof.findings.programs.claims import WORTH
@@ -178,6 +178,6 @@ def changed_files(before: Run, after: Run) -> tuple[str, ...] | None:
     ours, theirs = (
         [(PurePath(path), digest) for path, digest in run.sources.items() if is_own(path)] for run in (before, after)
     )
-    both = paired(ours, theirs, [lambda file: file[0], lambda file: file[0].name])
+    both = pair_up(ours, theirs, [lambda file: file[0], lambda file: file[0].name])
     known = [(one, other) for one, other in both if one is not None and other is not None]
     return tuple(sorted({one[0].name for one, other in known if one[1] != other[1]})) if known else None
