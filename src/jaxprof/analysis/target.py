@@ -43,8 +43,6 @@ _RUN_OF_SESSION = re.compile(r"(?:last|.+\.jaxprof(?:\.d)?):.+|.+(?<!\.py):r\d+"
 """A run of a session: `last:r1`, `a.jaxprof:selu`; `step.py:r1` is a function."""
 _HEAD_BYTES = 256
 _JSON = re.compile(rb"\s*[\[{]\s*[\"\[{]")
-_BINARY_PROFILE = (b"\x1f\x8b", b"\x0a", b"\x12", b"\x1a", b"\x22")
-"""First bytes of gzip, and of the first field of an XSpace: planes, errors, warnings, hosts."""
 _PATIENCE_SECONDS = 2.0
 """Seconds of fetching before the first note on its progress."""
 _fetched_paths: dict[str, Path] = {}
@@ -245,7 +243,12 @@ def _is_profile(path: Path, head: bytes, *, is_folder: bool) -> bool:
     from jaxprof.trace.sources import XPLANE_ENDINGS, runs_at
 
     if not is_folder:
-        return path.name.endswith(XPLANE_ENDINGS) or head.startswith(_BINARY_PROFILE) or bool(_JSON.match(head))
+        # The first bytes of gzip, or of the first field of an XSpace: planes, errors, warnings, hosts.
+        return (
+            path.name.endswith(XPLANE_ENDINGS)
+            or head.startswith((b"\x1f\x8b", b"\x0a", b"\x12", b"\x1a", b"\x22"))
+            or bool(_JSON.match(head))
+        )
     try:
         return bool(runs_at(path))
     except (FileRefusedError, OSError):

@@ -164,8 +164,6 @@ def file_for(path: Path, process: JobProcess) -> Path:
     return path if process.count == 1 else path.with_name(f"{path.stem}.process{process.index}{path.suffix}")
 
 
-_LAUNCHER = "jaxprof.recorder.launch"
-"""A module that is imported only in programs that `jaxprof script` has started."""
 _lock = threading.RLock()
 _current: list[Recording] = []
 """The active recording of this process, if any. Guarded by `_lock`."""
@@ -273,7 +271,8 @@ def _start_recording(
                 f"this program is already being recorded, into {_current[0].path}",
                 "One recording at a time: end the first one with its `with` block, or `recording.stop()`.",
             )
-        if getattr(sys.modules.get(_LAUNCHER), "begun", False):
+        # This module is imported only in programs that `jaxprof script` has started.
+        if getattr(sys.modules.get("jaxprof.recorder.launch"), "begun", False):
             note = "not recorded: jaxprof script is already recording this program"
             return Recording(path or Path(), None, how, options, note=note)
         header = new_header(header_environment())

@@ -70,8 +70,6 @@ GROUPS = {
 COMMANDS = {name: "open_" if name == "open" else name for group in GROUPS.values() for name in group}
 """Command name → its module under `commands`, which has a click command called `command`."""
 
-CONFIGURED = frozenset({"run", "compare", "hlo", "gate"})
-"""Commands whose options take their defaults from the user's and the project's settings."""
 
 EPILOG = """\b
 Exit codes: 0 success; 1 a run failed, or the session could not be kept;
@@ -170,7 +168,8 @@ def cli(ctx: click.Context, python: Path | None) -> int | None:
     if ctx.invoked_subcommand is not None:
         if python is not None:
             raise UsageError("--python goes after the command", "jaxprof run --python PATH ...")
-        if ctx.invoked_subcommand in CONFIGURED:
+        # The options of these commands take their defaults from the user's and the project's settings.
+        if ctx.invoked_subcommand in {"run", "compare", "hlo", "gate"}:
             from jaxprof.base.config import read_config
 
             ctx.default_map = {ctx.invoked_subcommand: read_config().options(ctx.invoked_subcommand)}

@@ -70,7 +70,6 @@ def combine_options(*options: Callable[[Command], Command]) -> Callable[[Command
     return add
 
 
-_WRITTEN_AT_ONCE = 1 << 16
 _JSON_ESCAPES = "jaxprof.json_escapes"
 
 
@@ -281,7 +280,7 @@ def print_pieces(pieces: Iterable[str]) -> None:
     for piece in pieces:
         waiting.append(piece)
         size += len(piece)
-        if size > _WRITTEN_AT_ONCE:
+        if size > 1 << 16:
             _write("".join(waiting), nl=False)
             waiting, size = [], 0
     _write("".join(waiting), nl=False)

@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.runner.program_run import ProgramScheduler
 
-SUMMARY_WIDTH = 200
-"""Maximum columns of a line on stderr, which may go to a log file. A finding that the terminal wraps is better than one
-that is truncated."""
 _NAME = "jaxprof: "
 """Stands before each line of ours, among those of the program."""
 
@@ -114,7 +111,8 @@ def run_plain(
 def print_summary(scheduler: ProgramScheduler, run: str) -> None:
     from jaxprof.report.program import summary_lines
 
-    for line in summary_lines(scheduler.session, run, SUMMARY_WIDTH):
+    # stderr may go to a log file, and a finding that the terminal wraps is better than one that is truncated.
+    for line in summary_lines(scheduler.session, run, 200):
         note(line)
     report_location(scheduler.writer, note)
     print_conclusion(scheduler.session, scheduler.writer.kept_path, note, indent=len(_NAME))

@@ -66,8 +66,6 @@ def memory_text(used: float | None, limit: float | None) -> str:
     return f"{used / scale:.1f} / {limit / scale:.1f} {unit}"
 
 
-OLD_SECONDS = 12.0
-"""Age from which a reading is said to be old: its driver is slow to answer. Longer than the app waits between two."""
 _SHORT = {
     "software power cap": "power cap",
     "software thermal slowdown": "heat",
@@ -93,7 +91,8 @@ def state_words(device: Device, reading: DeviceReading | None, now: float) -> li
     if reading.ecc_errors:
         words.append((f"ECC {units.integer(reading.ecc_errors)}", "error"))
     words += [(word, "warning") for word in dict.fromkeys(_SHORT.get(each, each) for each in reading.throttle_reasons)]
-    if reading.monotonic_seconds and now - reading.monotonic_seconds >= OLD_SECONDS:
+    # The driver is slow to answer: the app waits for less than this between two readings.
+    if reading.monotonic_seconds and now - reading.monotonic_seconds >= 12.0:
         words.append((f"{now - reading.monotonic_seconds:.0f} s old", "warning"))
     users = [str(process.get("user") or process.get("name") or process.get("pid")) for process in reading.processes]
     if users:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 _CODE_LINE_CHARACTERS = 100
 _KERNELS_NAMED = 3
-MOST_UTILISATIONS = 3
-"""Show the utilisation of at most this many runs in the JSON, the first ones."""
 UTILISATION: Facts[Utilisation] = (
     Fact("run", TEXT, "Id of the run"),
     Fact("of", TEXT, "What was timed: call or step"),
@@ -74,7 +72,7 @@ def _utilisations(row: ExplainedRow) -> tuple[Utilisation, ...]:
     from jaxprof.analysis.runs.ceilings import utilisations
 
     session = row.explanation.session
-    return utilisations(session)[:MOST_UTILISATIONS] if session is not None else ()
+    return utilisations(session)[:3] if session is not None else ()
 
 
 EXPLANATION: Facts[ExplainedRow] = (

@@ -35,7 +35,6 @@ _PHASES_OF = {
 }
 """Phases that the JSON of a run of this kind always has, null if the run ended before. Other phases are present if they
 happened."""
-_TRANSFERS = ("transfer_in", "transfer_out")
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ class _PhaseRow:
 
     @property
     def is_transfer(self) -> bool:
-        return self.name in _TRANSFERS
+        return self.name in ("transfer_in", "transfer_out")
 
     @property
     def is_sampled(self) -> bool:

@@ -20,7 +20,6 @@ _ARROW: dict[str, Any] = {
     "BOOLEAN": pa.bool_(),
     "TIMESTAMP": pa.timestamp("s"),
 }
-_LARGEST_BIGINT = (1 << 63) - 1
 
 
 def arrow_schema(table: Relation) -> Any:
@@ -88,4 +87,4 @@ def _number(type_: SqlType, cell: Any) -> Any:
         return bool(cell)
     if type_ == "DOUBLE":
         return float(cell)
-    return int(cell) if abs(cell) <= _LARGEST_BIGINT else None
+    return int(cell) if abs(cell) < 1 << 63 else None  # BIGINT holds no more

@@ -25,9 +25,6 @@ from jaxprof.base.database import connect
 from jaxprof.base.errors import UsageError
 from jaxprof.base.limits import QUERY_MEMORY
 
-_BATCH_ROWS = 2048
-_SHARE_OF_BATCH = 8
-"""Rows that are sent together may take this share of a query's memory: they are copied as values and as text."""
 _REFUSED = re.compile(r"\b(INSTALL|LOAD|SET|PRAGMA|ATTACH)\b")
 """Statements that are refused here. Advice from DuckDB that names one is left out."""
 
@@ -41,7 +38,8 @@ def serve(source: IO[bytes], sink: IO[bytes]) -> None:
         _write_status(sink)
         with pa.ipc.new_stream(sink, reader.schema) as writer, usage_errors():
             for batch in reader:
-                if batch.nbytes > QUERY_MEMORY.most // _SHARE_OF_BATCH:
+                # Rows that are sent together are copied as values and as text.
+                if batch.nbytes > QUERY_MEMORY.most // 8:
                     raise _too_large("a part of the answer needs")
                 writer.write_batch(batch)
                 sink.flush()
@@ -76,7 +74,7 @@ def answer(sql: str, tables: Mapping[str, Any]) -> Any:
         for name, table in tables.items():
             connection.register(name, table)
         numbered = connection.sql(sql).select("*")  # repeated names as in a subquery: run, run_1
-        return numbered.to_arrow_reader(_BATCH_ROWS)
+        return numbered.to_arrow_reader(2048)
 
 
 @contextmanager

@@ -28,7 +28,6 @@ UNCOUNTED_SECONDS = 2.0
 """Length of a window by steps if no steps can be counted, after the last compilation."""
 LONGEST_SECONDS = 60.0
 """Limit for a window by steps or without an end of its own: a profile stays in memory until it is written."""
-_PROFILER_NAMES = ("start_trace", "stop_trace", "trace")
 
 
 class CaptureWindows:
@@ -163,7 +162,10 @@ class CaptureWindows:
         self._settled = self._began
         self._steps_left = None if steps is None else float(steps)
         self._until = self._began + (seconds if seconds is not None and steps is None else LONGEST_SECONDS)
-        self._replaced = [ReplacedName(jax.profiler, name, self._ending_window_first) for name in _PROFILER_NAMES]
+        self._replaced = [
+            ReplacedName(jax.profiler, name, self._ending_window_first)
+            for name in ("start_trace", "stop_trace", "trace")
+        ]
         self._emit(CaptureWindow(state="began", path=folder))
 
     def _end(self, code: str = "", seconds: float | None = None) -> None:

@@ -23,7 +23,6 @@ _PACKAGE_FOLDERS = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os
 _FRAMES_LOOKED_AT = 2_000
 _FRAMES_OF_A_CALL = 200
 
-_PROMPTS = ("<stdin>", "<ipython")
 _GENERATED = re.compile(r"<(@|frozen |.*(generated|\bgen\b|internals|template))")
 """Matches the names of code that libraries generate: beartype's, attrs', sympy's, NumPy's, those of `decorator`."""
 
@@ -57,7 +56,7 @@ def frame_kind(frame: FrameType) -> str:
     code = frame.f_code
     file = code.co_filename
     kind = file_kind(file)
-    is_unnamed = kind == USER and file.startswith("<") and not file.startswith(_PROMPTS)
+    is_unnamed = kind == USER and file.startswith("<") and not file.startswith(("<stdin>", "<ipython"))
     if is_unnamed and frame.f_globals.get("__name__") != "__main__":
         return STDLIB  # made by `exec`, such as the methods of dataclasses and named tuples
     return kind

@@ -21,8 +21,6 @@ from jaxprof.recorder.cpython import tracing_functions
 from jaxprof.recorder.frame_owner import OWN, file_kind
 
 _FRAMES_LOOKED_AT = 200
-_FAULT_SIGNALS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP", "SIGSYS")
-"""Signals that a thread gets for what it does itself."""
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
@@ -66,7 +64,12 @@ def start_thread(run: Callable[[], object]) -> None:
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         _thread.start_new_thread(unseen(run), ())
         return
-    fault_signals = {getattr(signal, name) for name in _FAULT_SIGNALS if hasattr(signal, name)}
+    # A thread gets these signals for what it does itself.
+    fault_signals = {
+        getattr(signal, name)
+        for name in ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP", "SIGSYS")
+        if hasattr(signal, name)
+    }
     former = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:  # a signal handler may raise in each of these calls
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - fault_signals)

@@ -31,7 +31,6 @@ LIFE_SECONDS = 2.0
 """How often at least the program's recorder says that it is alive."""
 _HIGHEST = 1024
 """First descriptor number for which `select` fails."""
-_RESERVED = 16
 
 
 def hidden(descriptor: int) -> int:
@@ -40,7 +39,8 @@ def hidden(descriptor: int) -> int:
     import fcntl
 
     limit = os.sysconf("SC_OPEN_MAX")
-    lowest = max(3, min(limit if limit > 0 else _HIGHEST, _HIGHEST) - _RESERVED)
+    # As high as `select` can watch, with room for a few of ours.
+    lowest = max(3, min(limit if limit > 0 else _HIGHEST, _HIGHEST) - 16)
     try:
         moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, lowest)
     except OSError:  # as many descriptors as allowed may be open already

@@ -31,9 +31,7 @@ from jaxprof.recorder.frame_owner import error_location
 from jaxprof.recorder.guest import raised_by_program
 from jaxprof.recorder.jax_import import JaxFinder
 
-_MESSAGE_KEPT = 300
 _TRACEBACK = "Traceback (most recent call last):"
-_MODULES_NEEDED_AT_END = ("jaxprof.engine.measure.environment", "jaxprof.engine.measure.jax_devices")
 
 
 class Recorder:
@@ -235,7 +233,7 @@ class Recorder:
         """Import, on the recorder's own thread, what the program's end would otherwise have to import: an end by an
         interrupt must not import (`stop` says why)."""
         if not self._prepared:
-            for module in _MODULES_NEEDED_AT_END:
+            for module in ("jaxprof.engine.measure.environment", "jaxprof.engine.measure.jax_devices"):
                 import_module(module)
             self._prepared = True
 
@@ -290,7 +288,7 @@ def failure(error: BaseException | None, seconds: float) -> dict[str, Any]:
         first, _, others = str(error).strip().partition("\n")
         if first.endswith(_TRACEBACK):  # of a callback: its last line is the error
             first = first.removesuffix(_TRACEBACK) + others.rpartition("\n")[2].strip()
-        message = first[:_MESSAGE_KEPT]
+        message = first[:300]
     except Exception:  # noqa: BLE001 - the program's own method
         message = ""
     text = f"{name}: {message}" if message else name

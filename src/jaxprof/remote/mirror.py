@@ -34,15 +34,10 @@ _NO_STORES = frozenset(
 further files, also on this machine. A chain of file systems may hold any of them."""
 _DEEPEST = 8
 _WEB = frozenset(("http", "https"))
-_LOCAL = ("file", "local")
 _SILENT_SECONDS = 60.0
 """Time after which a web server that sends nothing is given up. Packages of other stores have limits of their own."""
 _FEWEST_BYTES = 1024
 """A web server that sends fewer in that time is given up as well."""
-_CLOCK_SECONDS = 1e-3
-"""Difference of two times of a file that are the same: a time is rounded when it is set."""
-_FETCH_THREADS = 8
-_KEPT_SECONDS = 30 * 86_400.0
 
 Value = TypeVar("Value")
 Progress = Callable[[int, int], None]
@@ -120,7 +115,7 @@ class Mirror:
                 if path not in stored and not path.is_dir() and not is_fetched_now:
                     path.unlink(missing_ok=True)
         due = [file for file in files if not self._is_current(file)]
-        pool = ThreadPoolExecutor(_FETCH_THREADS if getattr(self._files, "async_impl", False) else 1)
+        pool = ThreadPoolExecutor(8 if getattr(self._files, "async_impl", False) else 1)
         failures: list[StoreFailure] = []
         try:
             for done, failure in enumerate(pool.map(self._fetch, due), start=1):
@@ -145,7 +140,7 @@ class Mirror:
             StoredFile(name, path, -1 if (size := info.get("size")) is None else int(size), _seconds(info))
             for name, path, info in named
             # A named pipe on this machine would be waited for, and a device copied for ever.
-            if name is not None and (self.remote.scheme not in _LOCAL or os.path.isfile(path))
+            if name is not None and (self.remote.scheme not in ("file", "local") or os.path.isfile(path))
         ]
         if not files:
             raise _nothing(self.remote)
@@ -229,7 +224,8 @@ class Mirror:
             return False
         with suppress(OSError):
             status = self._target(file).stat()
-            return status.st_size == file.size and abs(status.st_mtime - file.modified_seconds) < _CLOCK_SECONDS
+            # The time of a file is rounded when it is set.
+            return status.st_size == file.size and abs(status.st_mtime - file.modified_seconds) < 1e-3
         return False
 
     def _target(self, file: StoredFile) -> Path:
@@ -243,7 +239,7 @@ def forget_old(now: float) -> None:
         for folder in copies_folder().iterdir():
             note = folder / FETCHED_FROM  # written at the end of each refresh
             with suppress(OSError):
-                if now - (note if note.exists() else folder).stat().st_mtime > _KEPT_SECONDS:
+                if now - (note if note.exists() else folder).stat().st_mtime > 30 * 86_400.0:
                     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -61,7 +61,6 @@ if TYPE_CHECKING:
 
 _CONTEXT_LINES = 2
 """Unchanged lines that are shown before and after each change."""
-NO_DIFFERENCE = "no difference in the computation: names, numbering and source locations are ignored"
 _SETTINGS_SHOWN = 12
 _SIGNS = {"same": " ", "new": "+", "gone": "-"}
 
@@ -85,7 +84,7 @@ def difference_pieces(before: Module, after: Module) -> Iterator[Piece]:
     if difference.reordered or difference.settings or difference.code:
         yield ""
     if not difference.differs:
-        yield NO_DIFFERENCE
+        yield "no difference in the computation: names, numbering and source locations are ignored"
         return
     exact = module_difference(before, after)
     if exact.kernels is not None and exact.kernels.rows:
@@ -133,7 +132,6 @@ def _text(instruction: Instruction) -> str:
 
 _ROWS_SHOWN = 20
 _REST = "and {} more: --format json has all"
-_STAGES_SHOWN = 6
 _BOTH_SHOWN: Facts[FigureDifference] = (
     column("first", lambda row: figure_text(row, "before"), right=True),
     column("second", lambda row: figure_text(row, "after"), right=True),
@@ -176,7 +174,7 @@ def tables(pair: RunDifference) -> Iterator[Table[Any]]:
     yield _differing(FINDINGS_COMPARED, pair.findings or (), "findings")
     yield _differing(BUFFERS_COMPARED, pair.buffers or (), "buffers")
     if pair.passes is not None:
-        yield Table(STAGES_COMPARED, pair.passes, most=_STAGES_SHOWN, rest="and {} shorter ones")
+        yield Table(STAGES_COMPARED, pair.passes, most=6, rest="and {} shorter ones")
 
 
 def facts_table(difference: ModuleDifference) -> Table[FigureDifference]:

@@ -23,8 +23,6 @@ _DIGITS = 9
 """Significant digits of a number in a bounded answer: nanoseconds of a second, with two thirds of the characters."""
 _DIGITS_OF = {"query": 0, "explanation": 4}
 """Digits of kinds that have others. 0: numbers are not rounded, because the user's request computed them."""
-_EXACT_FROM = 1e6
-"""Numbers from this size on, such as times of day, FLOPs and rates, are not rounded."""
 
 _COMPARED: Mapping[str, int] = {
     "kernels": 10,
@@ -169,7 +167,8 @@ class Bounds:
             rows = rows[: _NUMBERS if numbers else self._most(path)]
             self._leave(path, len(value) - len(rows))
             return [self._value(each, path) for each in rows]
-        if isinstance(value, float) and abs(value) < _EXACT_FROM and self._digits:
+        # Larger numbers, such as times of day, FLOPs and rates, are not rounded.
+        if isinstance(value, float) and abs(value) < 1e6 and self._digits:
             return float(f"{value:.{self._digits}g}")
         return value
 

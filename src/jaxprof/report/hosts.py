@@ -95,7 +95,8 @@ def nothing_found(job: JobFigures) -> str:
     if not compared:
         return all_do.strip()
     unseen = job.goodput.shares[UNSEEN] if job.goodput is not None else 0.0
-    seen = f" in what was seen; {percent(unseen)} of the time was not" if unseen >= _MUCH_UNSEEN else ""
+    # Little time that was not seen does not weaken the conclusion.
+    seen = f" in what was seen; {percent(unseen)} of the time was not" if unseen >= 0.1 else ""
     text = f"No process stands out{seen}. Compared: {', '.join(compared)}.{all_do}"
     if job.arrivals is not None:
         return text
@@ -103,7 +104,3 @@ def nothing_found(job: JobFigures) -> str:
         f"{text} A slow device shows only in captures, because the others wait inside the same call. "
         "`jaxprof script --capture-steps 100` takes them."
     )
-
-
-_MUCH_UNSEEN = 0.1
-"""Share of the time that was not seen from which a conclusion says so."""

@@ -57,12 +57,11 @@ COLUMNS: dict[str, Fact[Ranked]] = {
     "order": column("order", "number"),
 }
 """Columns of kernels, by the names that `--sort` and the keys of the screen use. `order` is the order of execution."""
-_ADDED_UP = frozenset({"measured", "least", "flops", "bytes"})
 
 
 def total_text(name: str, group: KernelGroup) -> str:
     """Return the total of a column over a group of kernels; an empty text for figures that cannot be added up."""
-    return COLUMNS[name].shown(group.total(name)) if name in _ADDED_UP else ""
+    return COLUMNS[name].shown(group.total(name)) if name in {"measured", "least", "flops", "bytes"} else ""
 
 
 def kernels_table(programs: Iterable[tuple[str, Iterable[KernelRow]]]) -> Table[tuple[str, KernelRow]]:

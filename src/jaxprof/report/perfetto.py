@@ -16,10 +16,6 @@ from jaxprof.base.errors import UsageError, unknown_name
 from jaxprof.base.text import json_text
 from jaxprof.session import Run, Session
 
-LEFT_OUT_KEY = "jaxprofLeftOut"
-"""Key in `otherData` of the number of intervals of the profile that the file lacks."""
-
-
 _CAPTURED = "`jaxprof run` captures kernels, and `jaxprof script --capture-steps 100` those of a script."
 
 
@@ -42,7 +38,7 @@ def choose_run(session: Session, name: str, run_id: str | None) -> Run:
 
 def pieces(timeline: Timeline, title: str) -> Iterator[str]:
     """Yield the text of the file in pieces, so that a million intervals need not be one string."""
-    about = {"source": title} | ({LEFT_OUT_KEY: timeline.left_out} if timeline.left_out else {})
+    about = {"source": title} | ({"jaxprofLeftOut": timeline.left_out} if timeline.left_out else {})
     yield '{"displayTimeUnit":"ns","otherData":' + json_text(about, compact=True) + ',"traceEvents":['
     separator = "\n"
     for event in _events(timeline):

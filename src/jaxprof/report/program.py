@@ -37,13 +37,6 @@ from jaxprof.session import Run, Session
 
 _FUNCTIONS_SHOWN = 10
 _REASONS_SHOWN = 4
-_LINES_SHOWN = 6
-_LEAST_LINE_SHARE = 0.01
-"""Source lines with a smaller share of the wall time are not shown."""
-_LOOPS_SHOWN = 2
-_TRANSFERS_SHOWN = 8
-_SUMMARY_FINDINGS = 3
-_SUMMARY_NOTES = 2
 _ARRAYS: Facts[tuple[str, int | None, int | None]] = (
     column("", itemgetter(0)),
     column("arrays", itemgetter(1), integer),
@@ -219,11 +212,11 @@ def summary_lines(session: Session, run_id: str = "", width: int = WIDTH) -> lis
     asked = requested_function(session, session.runs[run_id])
     if asked is not None and asked.error:
         lines.append(f"  ! --function {asked.name}: {asked.error}. {asked.hint}".rstrip())
-    lines += [f"  note: {note.message or words(note.code)}" for note in program.notes[:_SUMMARY_NOTES]]
+    lines += [f"  note: {note.message or words(note.code)}" for note in program.notes[:2]]
     lines = [shorten(line, width) for line in lines]
     if program.verdict.kind is None:
         lines[1:1] = wrap(verdict(program), hang=2, width=width)
-    for finding in program.findings[:_SUMMARY_FINDINGS]:
+    for finding in program.findings[:3]:
         lines += wrap(finding_text(program, finding), first="  ! ", width=width)
     return lines
 
@@ -263,7 +256,8 @@ def _verdict(program: ProgramResult) -> Iterator[Piece]:
 
 
 def _line_list(program: ProgramResult) -> Iterator[Piece]:
-    shown = [line for line in program.lines[:_LINES_SHOWN] if line.seconds > _LEAST_LINE_SHARE * program.wall_seconds]
+    # Source lines with less than 1 % of the wall time are not shown.
+    shown = [line for line in program.lines[:6] if line.seconds > 0.01 * program.wall_seconds]
     if shown:
         rows = rows_of(program, program.lines)
         yield Table(LINES_TEXT, rows, "lines that took most (estimates)", most=len(shown), rest="")
@@ -277,7 +271,7 @@ def parts_beside(program: ProgramResult) -> Iterator[list[Piece]]:
 
 
 def _loops(program: ProgramResult) -> Iterator[Piece]:
-    return (Prose(loop(program, steps), "", 2) for steps in program.loops[:_LOOPS_SHOWN])
+    return (Prose(loop(program, steps), "", 2) for steps in program.loops[:2])
 
 
 _COPIES_REMARK = Prose(
@@ -288,7 +282,7 @@ _COPIES_REMARK = Prose(
 def _transfer_list(program: ProgramResult) -> Iterator[Piece]:
     if program.transfers:
         rows = rows_of(program, program.transfers)
-        yield Table(TRANSFERS_TEXT, rows, "implicit copies between host and device", most=_TRANSFERS_SHOWN)
+        yield Table(TRANSFERS_TEXT, rows, "implicit copies between host and device", most=8)
         yield _COPIES_REMARK
 
 

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from jaxprof.analysis.programs.verdict import Verdict
     from jaxprof.events.finding import Finding
 
-_ARGUMENTS_SHOWN = 4
-_MUCH_PREEMPTED = 0.05
-"""Share of a loop's time from which the wait for a processor is mentioned."""
 ARGV_WIDTH = 44
 """Most columns of the command line in a title; a longer command line follows below the title, whole."""
 
@@ -89,7 +86,7 @@ def verdict(program: ProgramResult) -> str:
         asleep = sum(spot.seconds for spot in hot.spots if spot.state == "waiting" and hot.part(spot) == HOST)
         if bound.kind == f"{HOST}-bound" and asleep > hot.parts[HOST] / 2:
             parts.append(f"asleep for {percent(asleep / hot.seconds)}")
-        if hot.preempted > _MUCH_PREEMPTED * hot.seconds:
+        if hot.preempted > 0.05 * hot.seconds:
             waited = percent(hot.preempted / hot.seconds)
             parts.append(f"without the {waited} of its time in which it waited for a processor")
         return safe(", ".join(parts))
@@ -162,7 +159,7 @@ def why_again(row: Compiled) -> str:
 
 def signature(row: Compiled) -> str:
     """Return the arguments of a compiled function, `(x: f32[4,128], n: 3, and 12 more)`; empty if unknown."""
-    shown = row.signature[:_ARGUMENTS_SHOWN]
+    shown = row.signature[:4]
     more = len(row.signature) + row.signature_more - len(shown)
     parts = [f"{leaf.name}: {leaf.type}" + f" from NumPy {leaf.narrowed}".rstrip() * leaf.from_numpy for leaf in shown]
     parts += [f"and {integer(more)} more"] if more else []

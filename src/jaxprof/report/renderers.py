@@ -31,8 +31,6 @@ GAP = "  "
 PAGE = 500
 """Rows of the first page: a table from an iterator, which may have a million rows, is printed after so many were
 read."""
-NARROWEST = 6
-"""Terminal columns that a column keeps, however narrow the page."""
 
 
 def text_lines(table: Table[Any], *, indent: str = "  ", width: int = 0, all_columns: bool = False) -> Iterator[str]:
@@ -85,7 +83,8 @@ def _align(
     narrowed = next((at for at in kept if columns[at].gives_way), kept[0] if kept else 0)
     excess = len(indent) + sum(widths.values()) + len(GAP) * (len(kept) - 1) - width
     if width and excess > 0 and kept:
-        widths[narrowed] = max(NARROWEST, widths[narrowed] - excess)
+        # A column keeps 6 terminal columns, however narrow the page is.
+        widths[narrowed] = max(6, widths[narrowed] - excess)
         for row in cells:
             row[narrowed] = shorten(row[narrowed], widths[narrowed])
     placed = [(at, widths[at], columns[at].is_right) for at in kept]

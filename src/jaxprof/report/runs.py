@@ -211,8 +211,6 @@ _RATES = pick(
 )  # fmt: skip
 
 
-TABLED = frozenset({"zero_copy"})
-"""Warnings that are not listed, because the table of phases shows them (`0-copy`) and every run on a CPU has them."""
 _ABOUT_RESULTS = frozenset(
     {UNLIKE_RESULTS, "results_differ", "wrong_result", "dead_code", "folded_constants", "dtype_narrowed"}
     | {"not_of_medians"}
@@ -287,13 +285,10 @@ def _table(title: str, columns: Sequence[Fact[RunRow]], rows: list[RunRow]) -> I
         yield from ("", Table((replace(_LABEL, title=title), *columns), useful))
 
 
-_PHASES_OVER_LAUNCHES = ("trace", "lower", "compile", "first_run")
-
-
 def launches_text(run_result: RunResult) -> str:
     """Return `95 % over 3 launches: compile 37.0 ms to 39.1 ms, ...`; empty for a single launch."""
     over = run_result.over_launches
-    phases = {name: over[name] for name in _PHASES_OVER_LAUNCHES if name in over}
+    phases = {name: over[name] for name in ("trace", "lower", "compile", "first_run") if name in over}
     intervals = [
         f"{name.replace('_', ' ')} {between(summary.low, summary.high)}"
         for name, summary in phases.items()
@@ -313,7 +308,8 @@ def problems(rows: Iterable[RunRow], most: int | None = _WARNINGS_SHOWN) -> Iter
         if ended.status != "ok":
             failure = ended.status if ended.error in ("", ended.status) else f"{ended.status}: {ended.error}"
             failure_notes.setdefault(ended.hint, {}).setdefault(failure, []).append(row.label)
-        warnings += [(warning, row.label) for warning in row.result.warnings if warning.code not in TABLED]
+        # The table of phases shows this one (`0-copy`), and every run on a CPU has it.
+        warnings += [(warning, row.label) for warning in row.result.warnings if warning.code != "zero_copy"]
     about_results = dict.fromkeys(warning.message for warning, _ in warnings if warning.code in _ABOUT_RESULTS)
     messages = list(about_results | dict.fromkeys(warning.message for warning, _ in warnings))
     shown = messages if most is None else messages[: max(most, len(about_results))]

@@ -23,12 +23,7 @@ if TYPE_CHECKING:
     from jaxprof.events import PassTimes, StepTimes, TrustCheck
 
 _DEEPEST = 12
-_LEAST_SHARE_SHOWN = 0.005
-"""The text leaves out nodes of the compile tree with a smaller share of the compile."""
 _PARTS = ("kernels", "transfers", "collectives_exposed", "launch_gaps", "idle")
-_KERNELS_SHOWN = 10
-"""Most kernels of a capture window that are listed."""
-_STEPS_SHOWN = 40
 _DEVICES_SHOWN = 16
 _NO_CAPTURE = {
     "kernels": "no capture of its kernels",
@@ -75,9 +70,7 @@ def _whole(session: Session) -> Iterator[Piece]:
         if kernels := whole_profile(session):
             yield from ("", Headline("capture window: what the device ran"))
             rest = "and {} more: jaxprof open NAME --kernels lists them all"
-            yield replace(
-                kernel_table(kernels, programs=True, spread=False, rates=False), most=_KERNELS_SHOWN, rest=rest
-            )
+            yield replace(kernel_table(kernels, programs=True, spread=False, rates=False), most=10, rest=rest)
     if not session.runs:
         yield from ("", "No run was recorded.")
 
@@ -202,7 +195,7 @@ def _compile(_: Session, run: Run) -> Iterator[Piece]:
 
     tree = run.compile_passes.tree
     rows = pass_rows(tree)
-    shown = [row for row in rows if row.depth <= _DEEPEST and (row.share is None or row.share >= _LEAST_SHARE_SHOWN)]
+    shown = [row for row in rows if row.depth <= _DEEPEST and (row.share is None or row.share >= 0.005)]
     yield passes_table(tree, shown)
 
 
@@ -212,7 +205,7 @@ def _steps(_: Session, run: Run) -> Iterator[Piece]:
     from jaxprof.analysis.timeline.profile import causes_text
     from jaxprof.facts.captures import STEPS
 
-    yield from (_device_table(run), "", Table(STEPS, run.steps.steps, most=_STEPS_SHOWN))
+    yield from (_device_table(run), "", Table(STEPS, run.steps.steps, most=40))
     yield _parts_line(run.steps.steps)
     for device in run.steps.devices[:_DEVICES_SHOWN]:
         if device.idle_causes:

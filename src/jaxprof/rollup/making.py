@@ -317,10 +317,6 @@ def roll_ups(session_paths: Sequence[Path], workers: int | None = None) -> Itera
             ) from error
 
 
-_GROUP_ROWS = 2048
-"""Rows of a row group, whose statistics bound its steps, so that a reader of some steps skips other groups."""
-
-
 def build(file: ProcessFile) -> dict[str, Any]:
     """Derive the tables of one process, as Arrow tables by name."""
     return {name: arrow_table(table, file) for name, table in TABLES.items()}
@@ -342,7 +338,8 @@ def write(folder: Path, index: int, tables: Mapping[str, Any]) -> int:
         options: dict[str, Any] = {"use_dictionary": False, "write_statistics": False}
         if name != PROCESSES.name:
             encoded = [fact.key for fact in TABLES[name].facts if fact.unit.sql != "DOUBLE"]
-            options = {"use_dictionary": encoded, "row_group_size": _GROUP_ROWS}
+            # Statistics of a group of rows bound its steps, so that a reader of some steps skips other groups.
+            options = {"use_dictionary": encoded, "row_group_size": 2048}
         with replace_file(path, PRIVATE, only_regular=True) as fresh:
             parquet.write_table(tables[name], fresh, compression="zstd", store_schema=False, **options)
         size += path.stat().st_size

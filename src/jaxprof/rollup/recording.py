@@ -20,9 +20,6 @@ from jaxprof.session.files import process_number
 
 FIRST_SECONDS = 10.0
 """Time until the first roll-up. The session of a shorter program can be read as fast as a roll-up."""
-_GROWTH = 1.5
-"""Ratio of each pause to the one before."""
-_LONGEST_SECONDS = 300.0
 _COST = 0.005
 """Most of one processor that writing may take, as a share of the pause that follows."""
 
@@ -56,7 +53,7 @@ class RollUpRecorder:
     def _work(self) -> None:
         pause = self._first_seconds
         while not self._over.wait(pause):
-            pause = max(min(_GROWTH * pause, _LONGEST_SECONDS), self._write() / _COST)
+            pause = max(min(1.5 * pause, 300.0), self._write() / _COST)
         if self.written:
             self._write()
 

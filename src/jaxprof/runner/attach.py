@@ -22,11 +22,8 @@ from jaxprof.base.operating_system import python_words
 from jaxprof.base.values import frozen
 from jaxprof.runner.interpreter import Interpreter
 
-CONNECT_SECONDS = 5.0
 PATIENCE_SECONDS = 60.0
 """Time allowed in addition to the requested seconds: to start the child, and to send and write a large profile."""
-_OUTPUT_KEPT = 1 << 16
-"""Bytes of the child's output that are kept: it may quote what a server sends without end."""
 _WRITTEN = b"Dumped profiling information"
 _EXAMPLE = "jaxprof open --seconds 2 localhost:9999, if it called jax.profiler.start_server(9999)."
 _LISTENS_ELSEWHERE = "Is the program still running, and did it call jax.profiler.start_server with this port?"
@@ -77,7 +74,7 @@ def collect(address: Address, seconds: float, folder: Path, interpreter: Interpr
 def _reachable(address: Address) -> str:
     """Return the numeric address that accepts connections. Raises UsageError."""
     try:
-        with socket.create_connection((address.host, address.port), CONNECT_SECONDS) as connection:
+        with socket.create_connection((address.host, address.port), 5.0) as connection:
             return str(connection.getpeername()[0])
     except socket.gaierror:
         raise UsageError(f"there is no host {address.host!r}", _EXAMPLE) from None
@@ -116,7 +113,8 @@ def _output_until_written(process: subprocess.Popen[bytes], until: float) -> byt
         data = os.read(process.stdout.fileno(), 65536)
         if not data:
             break
-        output = (output + data)[-_OUTPUT_KEPT:]
+        # It may quote what a server sends without end.
+        output = (output + data)[-(1 << 16) :]
     return output
 
 

@@ -35,11 +35,8 @@ if TYPE_CHECKING:
 KIND = "attribution"
 FLAG = "--xla_gpu_enable_command_buffer="
 """Flag with an empty list, so that no operation goes into a command buffer."""
-UNNAMED_SHARE = 0.01
-"""Least share of the kernels' time without a name that is worth a second child."""
 LIMIT_SECONDS = 300.0
 """The second child is cancelled after this long."""
-_GPUS = ("cuda", "rocm", "gpu")
 _KEPT = (CaptureTaken, KernelsMeasured, TrustReported)
 
 
@@ -59,14 +56,15 @@ def is_needed(
     so only `trust` knows which of them have no op. False if nothing was captured, if command buffers were off
     already, or if the program is not compiled as a whole.
     """
-    if device.partition(":")[0] not in _GPUS or how != "jit" or capture is None or not capture.events:
+    if device.partition(":")[0] not in ("cuda", "rocm", "gpu") or how != "jit" or capture is None or not capture.events:
         return False
     if FLAG in flags.split() or measured is None:
         return False
     if trust is not None and any(row.code == "unmatched" and row.verdict != "good" for row in trust.rows):
         return True
     named, unnamed = named_seconds(measured), _unnamed_seconds(measured)
-    return named <= 0 or unnamed / (named + unnamed) > UNNAMED_SHARE
+    # Less time without a name is not worth a second child.
+    return named <= 0 or unnamed / (named + unnamed) > 0.01
 
 
 def named_seconds(measured: KernelsMeasured) -> float:

@@ -69,9 +69,6 @@ def explain(returncode: int | None, oom_kills: int = 0, words: str = "") -> Work
 
 LOG_LINE_LIMIT = 8192
 """Longest line that is kept, in characters; a longer line is cut here."""
-DRAIN_READS = 256
-"""Number of reads from a pipe after the process has ended: a process that it left behind may go on writing for ever."""
-_READ_BYTES = 1 << 20
 _BYTES_SHOWN = 200
 """Number of bytes shown in the log of a line that is not an event."""
 
@@ -191,7 +188,8 @@ class ChildProcess:
         for name, descriptor in self._watched().items():
             if name == "end":
                 continue
-            for _ in range(DRAIN_READS):
+            # A process that the child left behind may go on writing for ever.
+            for _ in range(256):
                 came = self._take(name, descriptor)
                 events += came or []
                 if came is None or name not in self._watched():
@@ -275,7 +273,7 @@ class ChildProcess:
             self._process.wait()
             return []
         try:
-            data = os.read(descriptor, _READ_BYTES)
+            data = os.read(descriptor, 1 << 20)
         except BlockingIOError:
             return None
         except OSError:

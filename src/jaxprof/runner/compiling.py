@@ -12,9 +12,6 @@ from jaxprof.base.units import counted
 from jaxprof.runner.new_session import report_location
 from jaxprof.runner.planning import find_workloads
 
-_NOTED_WARNINGS = ("sharding", "library_gemms", "debug_calls_left_out")
-"""Codes of the warnings that say what was compiled."""
-
 
 def compile_now(
     target: Target, options: CompileOptions, variables: Mapping[str, str] | None, note: Callable[[str], None]
@@ -68,5 +65,10 @@ def compile_now(
     modules = programs_in(session)
     for module in modules:
         if module.run is not None:
-            module.notes += [warning.message for warning in module.run.warnings if warning.code in _NOTED_WARNINGS]
+            # These warnings say what was compiled.
+            module.notes += [
+                warning.message
+                for warning in module.run.warnings
+                if warning.code in ("sharding", "library_gemms", "debug_calls_left_out")
+            ]
     return modules

@@ -109,10 +109,6 @@ def _device_id(text: str, devices: Sequence[Device], problem: str, interpreter: 
         raise UsageError(f"this machine has no {kind}: {searched}, and {why}", "jaxprof devices shows more.") from error
 
 
-_WORTH_A_NOTE = ("cuda", "tpu")
-"""Platforms whose unused devices are named. Many a laptop has a GPU of AMD or Apple that JAX cannot use at all."""
-
-
 def default_for(interpreter: Interpreter, platforms: str) -> tuple[str, str]:
     """Return the device that JAX uses by default, and why that is the CPU beside an accelerator, or an empty text. JAX
     is asked only if the machine has an accelerator that it may use, and `platforms` (`JAX_PLATFORMS`) does not begin
@@ -133,7 +129,8 @@ def default_for(interpreter: Interpreter, platforms: str) -> tuple[str, str]:
 def _why_unused(devices: Iterable[Device]) -> str:
     """Return why JAX does not use the first accelerator, with the fix; empty if there is none that it could use."""
     for device in devices:
-        if device.used_by_jax is False and device.platform in _WORTH_A_NOTE and not device.mig:
+        # Not of every platform: many a laptop has a GPU of AMD or Apple that JAX cannot use at all.
+        if device.used_by_jax is False and device.platform in ("cuda", "tpu") and not device.mig:
             why = "; ".join(filter(None, (device.reason, device.hint)))
             return f"JAX does not use {device.id} ({device.kind or device.platform}): {' '.join(why.split())}"
     return ""

@@ -51,9 +51,6 @@ TERMINATE_SECONDS = 2.0
 """How long the engine may take to end after SIGTERM."""
 _END_SECONDS = 0.2
 """How long an idle engine may take to end by itself."""
-FREEZE_SECONDS = 0.1
-"""Longest time that `freeze` waits for a child to stop."""
-_FREEZE_POLL_SECONDS = 2e-4
 SILENCE_SECONDS = 15.0
 """Report the worker as silent after this long without a sign of the run (a heartbeat a second)."""
 MAX_SILENCE_SECONDS = 300.0
@@ -127,9 +124,9 @@ class EngineProcess(ChildProcess):
         if not self._frozen and self.alive:
             self._frozen = True
             self._signal_all(signal.SIGSTOP)
-            deadline = time.monotonic() + FREEZE_SECONDS
+            deadline = time.monotonic() + 0.1
             while not self._has_stopped() and time.monotonic() < deadline:
-                time.sleep(_FREEZE_POLL_SECONDS)
+                time.sleep(2e-4)
 
     def _has_stopped(self) -> bool:
         """Return whether a signal has stopped all its threads (`is_stopped` sees only the first), or it has ended."""

@@ -14,8 +14,6 @@ from jaxprof.stats.turns import ALONE_SECONDS, ALONE_SHARE, PROBE_SECONDS, PROBE
 _START_SECONDS, _START_SECONDS_NUMPY = 1.3, 0.3
 """Time from the start of a process to its first turn, with the end of the one before it: the import, a first compile,
 and the warm-up. Measured on two cores with a short function, as all times here."""
-_CAPTURE_SECONDS = 0.6
-"""Time of both captures of a run, and of its check."""
 _SIDE_SHARE, _MOST_SIDE_SECONDS = 0.4, 2.0
 """Share of the budget for the series beside the steady run: both transfers, dispatch, pipelined calls."""
 
@@ -37,7 +35,8 @@ def _short_seconds(spec: RunSpec, *, in_turns: bool) -> float:
         work += spec.launches * alone + PROBES * PROBE_SECONDS
     if spec.how != "numpy":
         work += min(_MOST_SIDE_SECONDS, _SIDE_SHARE * spec.timing_seconds)
-        work += _CAPTURE_SECONDS if spec.capture else 0.0
+        # Both captures of a run, and its check.
+        work += 0.6 if spec.capture else 0.0
     return starts + min(work, math.inf if spec.max_seconds is None else spec.max_seconds)
 
 

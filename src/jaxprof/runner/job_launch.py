@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from jaxprof.engine.protocol import RecordingOptions
 
 _LOOK_SECONDS = 0.05
-_STEPS_TO_CLOSE = 2
-"""Steps that the processes which record have to end their sessions once their programs are killed."""
 _GLOO = {"JAX_CPU_COLLECTIVES_IMPLEMENTATION": "gloo"}
 """Setting that lets processes on CPUs compute together; a value already in the environment comes first."""
 
@@ -142,7 +140,8 @@ class JobLaunch:
             return
         if step == KILL:
             report(f"{which}: not ended, killed")
-        spared = {process.pid for process in self._processes} if step <= KILL + _STEPS_TO_CLOSE else ()
+        # The processes that record have two steps to end their sessions once their programs are killed.
+        spared = {process.pid for process in self._processes} if step <= KILL + 2 else ()
         signal_each(descendants(os.getpid()), signal.SIGKILL, but=spared)
 
     def _orphans(self) -> bool:
@@ -163,10 +162,6 @@ class JobLaunch:
         _adopt_orphans(adopt=False)
 
 
-_CHILD_SUBREAPER = 36
-"""`PR_SET_CHILD_SUBREAPER` of Linux's prctl.h."""
-
-
 def _adopt_orphans(*, adopt: bool) -> None:
     """Become the parent of the processes whose parents below us end, so that none of a job is lost sight of. Other
     systems than Linux know no such thing: there, what a program leaves behind is not found."""
@@ -174,7 +169,8 @@ def _adopt_orphans(*, adopt: bool) -> None:
         import ctypes
 
         with suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(_CHILD_SUBREAPER, int(adopt), 0, 0, 0)
+            # 36 is `PR_SET_CHILD_SUBREAPER` of Linux's prctl.h.
+            ctypes.CDLL(None).prctl(36, int(adopt), 0, 0, 0)
 
 
 ALL = "all"

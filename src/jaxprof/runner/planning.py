@@ -18,7 +18,6 @@ from jaxprof.workloads.model import Parameter, VariantInfo, WorkloadInfo, worklo
 from jaxprof.workloads.specs import split_shard
 
 HOST = "cpu:0"
-SWEEP_POINTS = 9
 SWEEP_LIMIT = 64
 
 
@@ -243,7 +242,7 @@ def read_sweep(text: str, parameters: Sequence[Parameter]) -> tuple[str, Sequenc
     if isinstance(low, str) or isinstance(high, str):
         raise UsageError(f"{name} has no range to sweep", f"Name the values: {name}={','.join(parameter.choices)}.")
     try:
-        points = int(points_text) if points_text else SWEEP_POINTS
+        points = int(points_text) if points_text else 9
     except ValueError:
         raise UsageError(f"{points_text!r} is not a number of points", example) from None
     if not 2 <= points <= SWEEP_LIMIT or low <= 0 or high <= low:

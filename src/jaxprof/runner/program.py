@@ -44,10 +44,6 @@ if TYPE_CHECKING:
 
 STDERR = 2
 _LOOK_SECONDS = 0.05
-_STEPS_SECONDS = 10.0
-"""How long launchers wait at most between one signal and the next."""
-_REQUESTED_SECONDS = 30.0
-"""How long after a signal an end still counts as caused by it."""
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
 RECORDED_AGAIN: Mapping[str, type | tuple[type, ...]] = {
     "capture_steps": int,
@@ -190,8 +186,9 @@ class ProgramProcess(ChildProcess):
         """Pass on a signal that was sent to us but meant for the program; `received`: the program has it already."""
         if number in ENDING_SIGNALS:
             now = time.monotonic()
-            # SIGTERM soon after another signal is the next step of whoever sent that.
-            if self._requested is None or number != signal.SIGTERM or now > self._requested_seconds + _STEPS_SECONDS:
+            # SIGTERM soon after another signal is the next step of whoever sent that: launchers wait for less than 10
+            # s.
+            if self._requested is None or number != signal.SIGTERM or now > self._requested_seconds + 10.0:
                 self._requested, self._requested_seconds = number, now
             if number not in self._handled:  # a program may handle the first ctrl+c alone, and end at the second one
                 self._escalation.ask(number)
@@ -235,7 +232,8 @@ class ProgramProcess(ChildProcess):
     def end_request(self, raised_seconds: float | None = None) -> int | None:
         """Return the signal that asked the program to end, if that is why it ends: if it was asked not long ago, and
         had not raised the exception that ends it (`raised_seconds`) before. Else None."""
-        recent = time.monotonic() - self._requested_seconds < _REQUESTED_SECONDS
+        # A later end is not caused by the signal.
+        recent = time.monotonic() - self._requested_seconds < 30.0
         failed_before = raised_seconds is not None and raised_seconds < self._requested_seconds
         return self._requested if recent and not failed_before else None
 

@@ -46,8 +46,6 @@ WATCHED_AFTER_SECONDS = 0.5
 BATCH_SECONDS, LONGEST_BATCH_SECONDS = 1.0, 5.0
 """Shortest and longest time between flushes. A program runs for hours beside us, and a screen redrawn more often
 takes more of its processor than it is worth. The first event after a pause is passed on at once."""
-OUR_SHARE = 0.02
-"""Largest share of one processor that jaxprof may use; a screen that takes more is redrawn less often."""
 PATIENCE_SECONDS = 2.0
 """How long a program may take to end when the user quits the app: to write its checkpoint and its last events."""
 ENDING_SECONDS = 1.0
@@ -70,7 +68,8 @@ class _Pace:
         """Note that a batch is over; `used`: CPU seconds of this process so far."""
         before, self._cost = self._cost, used - self._used
         self._used = used
-        self.seconds = min(LONGEST_BATCH_SECONDS, max(BATCH_SECONDS, min(before, self._cost) / OUR_SHARE))
+        # jaxprof may use 2 % of one processor; a screen that takes more is redrawn less often.
+        self.seconds = min(LONGEST_BATCH_SECONDS, max(BATCH_SECONDS, min(before, self._cost) / 0.02))
 
 
 class ProgramScheduler(RecordingScheduler):

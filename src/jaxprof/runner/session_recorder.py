@@ -33,8 +33,6 @@ from jaxprof.session.log import LogWriter
 BATCH_SECONDS = 0.05
 """Length of a batch of events: a screen gets one message, however many events came."""
 
-_LINE_COST = 100
-"""Bytes that a line of output takes in the log besides its text."""
 
 Listener = Callable[[list[Event]], None]
 
@@ -83,7 +81,8 @@ class SessionRecorder:
         if isinstance(event, LogLine):
             with self.lock:
                 former = self._output_bytes.get(event.run, 0)
-                self._output_bytes[event.run] = now = former + len(event.text) + _LINE_COST
+                # A line of output takes 100 bytes in the log besides its text.
+                self._output_bytes[event.run] = now = former + len(event.text) + 100
                 if now <= OUTPUT.most:
                     self.emit(event)
                     return
@@ -163,7 +162,6 @@ def closing(run: Run, finished: RunFinished) -> RunClosed:
     )
 
 
-RUN_SECONDS = 2.0
 PROGRAM_SECONDS = 0.5
 
 
@@ -217,7 +215,7 @@ class DeviceWatch:
         self._monitor = Monitor(devices) if devices else None
         self._taken: dict[str, float] = {}
         """When the last reading of each device was made."""
-        self._interval_seconds: float | None = RUN_SECONDS if device else PROGRAM_SECONDS
+        self._interval_seconds: float | None = 2.0 if device else PROGRAM_SECONDS
         if device.startswith("cpu:"):  # only before and after a run: reading takes none of its cores
             self._interval_seconds = None
         self.take()  # the shares of the host's cores refer to the time since the previous reading

@@ -123,12 +123,8 @@ class LaunchRule:
 
 WAITING = "waiting"
 """Phase of an engine that is warm while other engines start."""
-MEMORY_SHARE = 0.8
-"""Largest share of the free memory that the engines still to be started may need to live together."""
 MOST_COLD_SECONDS = 30.0
 """A run that takes longer than both this and its budget to start and compile has one launch."""
-_EXCLUSIVE_PLATFORMS = ("tpu",)
-"""Platforms whose device only one process at a time can hold."""
 _RECORDED_EVERY_LAUNCH = (PhaseStarted, PhaseEnded, SamplesTaken, LogLine, DeviceReading)
 """Events recorded of every launch; the others do not depend on the process and are recorded once."""
 
@@ -201,7 +197,8 @@ class Group:
         self._launches = max(side.plan.spec.launches for side in sides)
         self._warned: set[tuple[str, str]] = set()
         platforms = [side.plan.spec.device.partition(":")[0] for side in sides]
-        exclusive = [name for name in platforms if name in _EXCLUSIVE_PLATFORMS]
+        # Only one process at a time can hold a TPU.
+        exclusive = [name for name in platforms if name == "tpu"]
         self._apart_reason = f"one process at a time can use a {exclusive[0]}" if len(exclusive) > 1 else ""
         """Why the sides cannot live at the same time; empty if they can."""
         self._rule = LaunchRule.of([side.plan for side in sides])
@@ -324,7 +321,8 @@ class Group:
                     sizes.append(psutil.Process(side.engine.process.pid).memory_info().rss)
                 except psutil.Error:
                     continue
-        return not sizes or max(sizes) * more <= MEMORY_SHARE * psutil.virtual_memory().available
+        # The engines still to be started must not need all of the free memory.
+        return not sizes or max(sizes) * more <= 0.8 * psutil.virtual_memory().available
 
     def _warm(self, side: Side, launch: int, *, shared: bool) -> TurnAwaited | RunFinished:
         """Start an engine and follow it to its first turn, or to the end of a run that has none."""

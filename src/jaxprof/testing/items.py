@@ -110,7 +110,6 @@ FACT_LIMITS = {
 COMPILES = "max_compiles"
 LIMITS = (COMPILES, *FACT_LIMITS)
 _LISTED = 8
-_ROUNDED_FROM = 10_000
 
 
 def limits_of(item: pytest.Item) -> dict[str, float]:
@@ -171,7 +170,7 @@ def _too_large(program: CalledProgram, name: str, most: float) -> str:
     limit = f"{program.function.name}({', '.join(program.call.words)}): {name}={most:g}"
     if value is None:
         return safe(f"{limit}, not known{f': {program.run.error}' if program.run.error else ''}")
-    rounded = f" ({fact.shown(value)})" if fact.unit.name and value >= _ROUNDED_FROM else ""
+    rounded = f" ({fact.shown(value)})" if fact.unit.name and value >= 10_000 else ""
     return safe(f"{limit}, found {value:.0f}{rounded}") if value > most else ""
 
 

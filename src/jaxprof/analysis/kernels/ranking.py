@@ -34,8 +34,6 @@ BASES = {
     "bytes": "bytes moved (estimate)",
 }
 """Quantities that shares can be computed from, each with its text."""
-_MOST_ESTIMATED = 20_000
-"""Largest number of kernels for which a run is estimated: a screen computes the estimate in its drawing thread."""
 FEW = 5_000
 """Largest number of kernels whose origins are read at once, in about 0.05 s. A screen reads more than that in a
 thread."""
@@ -255,7 +253,8 @@ def ranking_on(
         return Ranking(kernels, machine, measured)
     from jaxprof.devices.absent.least_time import exchanges, step_time
 
-    has_step = not measured and len(kernels) <= _MOST_ESTIMATED
+    # Of more kernels there is no estimate: a screen computes it in its drawing thread.
+    has_step = not measured and len(kernels) <= 20_000
     step = step_time(module, machine) if has_step else None
     return Ranking(kernels, machine, measured, exchanges(module, machine), step)
 

@@ -114,7 +114,8 @@ def _kind_of(line: SampledLine, window: ProgramSampled) -> str:
 
 def _may_be_delayed(line: SampledLine | Spot) -> bool:
     """Return whether the thread ran there, outside compilations, or waited only for a processor."""
-    runs = line.kind in ("inline", PREEMPTED) or line.state not in _BLOCKED
+    # In these states a thread does not run, unless it computes a compiled function itself.
+    runs = line.kind in ("inline", PREEMPTED) or line.state not in {"device_busy", "waiting"}
     return runs and line.kind not in STAGES and line.seconds > 0
 
 
@@ -141,22 +142,10 @@ CALLBACK_CALL = 50
 19 for one with `jax.debug.print`, and 30 to 34 for one with an ordered callback, where neither was called back."""
 MOST_ARGUMENTS = 256
 """Most arrays, and most Python numbers, with which an empty call is timed."""
-NEEDS_EMPTY_CALL_SHARE = 0.2
-"""Share of a loop that a launch may or may not account for, from which an empty call is timed."""
 WAKE_SECONDS = 10e-6
 """Most seconds that a fetch of a result takes on the calling thread itself, besides the device's time: the call, going
 to sleep and waking up (5 to 8 µs measured on a CPU)."""
-MANY_OF_JAX = 8
-"""Number of compilations of one of JAX's own functions for other shapes from which they are more than a set-up."""
-_SEEN_AT_ALL = 4
-"""Least number of samples with which timed iterations count like samples."""
-_PURE = 0.95
-"""Share of the loop's time that timed lines with a single part must hold for that."""
 PREEMPTED = "preempted"
-_MOST_DELAYED = 0.9
-"""Most of a running thread's time that is taken for waits; clocks and samples disagree by some of it."""
-_BLOCKED = frozenset({"device_busy", "waiting"})
-"""States of a thread that does not run, unless it computes a compiled function itself."""
 IDLE = "idle"
 OUTSIDE = frozenset({"import", IDLE, PREEMPTED})
 """Kinds of work that belong to no loop: imports, waits for input from outside (a server asleep in its event loop), and
@@ -284,11 +273,6 @@ def find_hot_loop(spots: Sequence[Spot], rows: Sequence[Compiled]) -> LoopKey | 
     return of(library=False) or of(library=True) or of(library=False, first=True)
 
 
-_HOST_STATES = frozenset({"host_busy", "waiting", "data", "transfer"})
-_BEFORE_SHARE = 0.9
-"""Share of the time outside the hot loop that must be over when the loop is first seen to lie before it."""
-
-
 @frozen
 class OutsideLoop:
     """Time that the main thread spent on the host outside the hot loop, without imports and compilations."""
@@ -312,7 +296,7 @@ def outside_loop(windows: Sequence[ProgramSampled], key: LoopKey) -> OutsideLoop
             kind = _kind_of(line, window)
             if not line.file or inside.intersection(line.sites) or kind in (*STAGES, *OUTSIDE, "unseen"):
                 continue
-            if line.state in _HOST_STATES:
+            if line.state in {"host_busy", "waiting", "data", "transfer"}:
                 states[line.state] += line.seconds
                 lines[line.place] += line.seconds
                 early += 0.0 if begun else line.seconds
@@ -322,7 +306,8 @@ def outside_loop(windows: Sequence[ProgramSampled], key: LoopKey) -> OutsideLoop
     functions = totals((replace(location, line=None), took) for location, took in lines.items())
     most = max(functions, key=lambda function: functions[function])
     where = max((location for location in lines if replace(location, line=None) == most), key=lambda line: lines[line])
-    return OutsideLoop(states, where, early >= _BEFORE_SHARE * sum(states.values()))
+    # It lies before the loop if nearly all of it is over when the loop is first seen.
+    return OutsideLoop(states, where, early >= 0.9 * sum(states.values()))
 
 
 def wait_after(windows: Sequence[ProgramSampled], key: LoopKey) -> tuple[SourceLocation, float] | None:
@@ -381,7 +366,8 @@ def loop_figures(
     compiling = sum(spot.seconds for spot in staged)
     parts[COMPILE] = min(compiling, _recompile_seconds(staged, rows))
     samples = sum(spot.samples for spot in steady)
-    if samples >= _SEEN_AT_ALL and _has_pure_lines(steady, key, times, part):
+    # With fewer samples, timed iterations do not count like samples.
+    if samples >= 4 and _has_pure_lines(steady, key, times, part):
         samples += times.count
     samples += sum(spot.samples for spot in staged) * parts[COMPILE] / compiling if compiling else 0.0
     sites = [site for spot in inside if (site := spot.site_in(key)) is not None]
@@ -411,7 +397,8 @@ def loop_figures(
 def _delayed_share(spots: Sequence[Spot], waited: float) -> float:
     """Return the share of the running time in which the thread waited for a processor."""
     running = sum(spot.seconds for spot in spots if _may_be_delayed(spot))
-    return min(_MOST_DELAYED, waited / running) if running else 0.0
+    # Not all of the running time can have been waits: clocks and samples disagree by some of it.
+    return min(0.9, waited / running) if running else 0.0
 
 
 def _undelayed(
@@ -466,7 +453,8 @@ def needs_empty_call(loop: HotLoop) -> bool:
     inline, around = ([spot for spot in loop.spots if spot.kind == kind] for kind in ("inline", AROUND))
     doubtful = 0.0 if _in_inner_loops(inline, loop.key) else loop.launching.get(UNKNOWN, 0.0)
     doubtful += 0.0 if _in_inner_loops(around, loop.key) else sum(spot.seconds for spot in around)
-    return doubtful > NEEDS_EMPTY_CALL_SHARE * loop.own_seconds
+    # Timing an empty call starts a process, which is worth it only for a large unknown part of the loop.
+    return doubtful > 0.2 * loop.own_seconds
 
 
 def _in_inner_loops(spots: Iterable[Spot], key: LoopKey | None) -> bool:
@@ -620,7 +608,8 @@ def _has_pure_lines(
     at = totals(((line, part(spot)), spot.seconds) for line, spot in _at_lines(spots, key))
     by_line = grouped((line, took) for (line, _), took in at.items())
     pure = sum(max(parts) for line, parts in by_line.items() if line in times.by_line)
-    return pure >= _PURE * sum(at.values()) > 0
+    # Timed lines with a single part must hold nearly all of the loop's time.
+    return pure >= 0.95 * sum(at.values()) > 0
 
 
 def working_lines(spots: Sequence[Spot], key: LoopKey | None) -> frozenset[int]:
@@ -687,4 +676,5 @@ def recompilations(rows: Sequence[Compiled]) -> list[Compiled]:
     counted = Counter[str]()
     for row in again:
         counted[row.function] += row.count
-    return [row for row in again if not (row.op_by_op or row.library) or counted[row.function] >= MANY_OF_JAX]
+    # Fewer compilations of one of JAX's own functions for other shapes are a set-up.
+    return [row for row in again if not (row.op_by_op or row.library) or counted[row.function] >= 8]

@@ -45,8 +45,6 @@ CALLS = "calls"
 """Name of the time inside compiled functions that is not known to be a device's work; see `ProgramResult.spent`."""
 NOT_SEEN = "not_seen"
 """Last share of a time line: time before the recording began, after it ended, and where nothing was recorded."""
-_BROKEN_OFF = frozenset({"not_unwound", "not_recorded"})
-"""Codes of notes about a recording that ended before its program did."""
 EXACT_STATES = frozenset(STAGES)
 """States whose begin and end JAX reports; all others are estimated from stack samples."""
 
@@ -331,7 +329,8 @@ class ProgramResult:
         """Seconds from the end of the recording, in the first exit handler, to that of the process: the other handlers,
         of which JAX's waits for all that was dispatched. 0 if the program runs, or its recording broke off."""
         ended, windows = self._program.ended, self.sample_windows
-        if ended is None or not windows or {note.code for note in ended.notes} & _BROKEN_OFF:
+        # With these notes, the recording ended before its program did.
+        if ended is None or not windows or {note.code for note in ended.notes} & {"not_unwound", "not_recorded"}:
             return 0.0
         return max(0.0, self.began_seconds + self.announced_seconds - windows[-1].monotonic_seconds)
 

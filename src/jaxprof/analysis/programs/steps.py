@@ -16,20 +16,10 @@ from jaxprof.events import ProgramSampled, SourceLocation, StepsCounted, StepsTa
 
 _FEW_STEPS = 5
 """Number of single steps below which no jitter is given."""
-BRIEF_SPELL_SECONDS = 100e-6
-"""Mean iteration in seconds below which spells of a few hundred iterations do not represent the time between them: a
-spell begins when the thread has a processor, and ends before the thread loses it."""
-LEAST_REPORTED = 0.5
-"""Share of a loop's sampled time that the reported steps must fill to represent all steps. The first steps of a loop
-that queues its calls take microseconds; later steps take as long as the device."""
 BRIEF_SECONDS = 1e-3
 """Mean iteration in seconds below which the median is the better figure. Most longer iterations may only queue their
 step while a few wait for all of them; the mean is then right."""
-TIMED_SHARE = 0.5
-"""Share of a line's sampled time from which its timed iterations count as most of the work."""
 SPELL_EVENTS = 500
-SPELL_SECONDS = 0.03
-"""Size of one timing spell of the recorder: so many beginnings of iterations and lines, or so many seconds."""
 
 
 @frozen
@@ -83,10 +73,12 @@ class StepFigures:
         brief steps that is not full means that there were few. True if nothing was timed.
         """
         took, hits = self.by_line.get(line, (0.0, 0))
-        if not hits or not self.count or sampled_seconds <= took / TIMED_SHARE:
+        # The timed iterations are most of the work if they took half of the line's sampled time.
+        if not hits or not self.count or sampled_seconds <= took / 0.5:
             return True
         events = self.count + sum(count for _, count in self.by_line.values())
-        a_spell = min(SPELL_EVENTS, SPELL_SECONDS * events / self.seconds) if self.seconds > 0 else SPELL_EVENTS
+        # A timing spell of the recorder lasts for so many beginnings of iterations and lines, or for 30 ms.
+        a_spell = min(SPELL_EVENTS, 0.03 * events / self.seconds) if self.seconds > 0 else SPELL_EVENTS
         return self.most_events >= a_spell / 2
 
 
@@ -107,10 +99,14 @@ def loops(
         if middle and len(single) >= _FEW_STEPS:
             jitter = median(abs(seconds - middle) for seconds in single) / middle
         count, spent = sum(event.count for event in events), sum(event.seconds for event in events)
-        is_brief = spent < BRIEF_SPELL_SECONDS * count
+        # Spells of a few hundred such brief iterations do not represent the time between them: a spell begins when
+        # the thread has a processor, and ends before the thread loses it.
+        is_brief = spent < 100e-6 * count
         rated = (count, 0.0 if is_brief else spent)
         if took.get(where, 0.0) > 0:  # unless samples saw the program in the loop for longer
-            reported = took[where] >= LEAST_REPORTED * seen.get(where, 0.0)
+            # The reported steps represent all only if they fill half of the loop's sampled time: the first steps of a
+            # loop that queues its calls take microseconds, later steps as long as the device.
+            reported = took[where] >= 0.5 * seen.get(where, 0.0)
             rated = (counts[where], took[where]) if reported else (count, 0.0)
         rows = [row for event in events for row in event.lines]
         hits, by_line = totals((row.line, row.hits) for row in rows), totals((row.line, row.seconds) for row in rows)

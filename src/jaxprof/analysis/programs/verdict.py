@@ -19,8 +19,6 @@ _APART_ERRORS = 1.28
 """Standard errors between the two largest parts from which the first counts as larger, with 90 % confidence."""
 _MOST = 0.5
 """Share above which a part is larger than all others together."""
-IDLE_SHARE = 0.5
-"""Share of a program's working time from which the verdict is that it waits for something to do."""
 
 
 @frozen
@@ -64,7 +62,8 @@ def verdict(loop: HotLoop, *, timed: bool = True) -> Verdict:
     asleep = sum(spot.seconds for spot in loop.asleep)
     samples = loop.samples + sum(spot.samples for spot in loop.asleep if spot.kind == IDLE)
     total = loop.own_seconds + sum(spot.seconds for spot in loop.asleep if spot.kind == IDLE)
-    if asleep <= IDLE_SHARE * total or samples < LEAST_SAMPLES or not _jax_worked(loop):
+    # A program that is asleep for most of its working time waits for something to do.
+    if asleep <= 0.5 * total or samples < LEAST_SAMPLES or not _jax_worked(loop):
         return bound
     share = asleep / total
     low, high = interval(share, samples)

@@ -66,8 +66,6 @@ class RunCost:
 
 
 NOTHING_KNOWN = RunCost()
-BEING_COUNTED = "its HLO is being counted"
-_PROMPT_BYTES = 1 << 18
 _counted: dict[str, RunCost] = {}
 _MOST_KEPT = 1024
 
@@ -102,13 +100,14 @@ def cost_of_call(session: Session, run: Run) -> RunCost:
 
 def prompt_cost(session: Session, run: Run) -> RunCost:
     """Return the cost without a noticeable wait: nothing for a long HLO until `cost_of_call` has counted it."""
-    return RunCost(note=BEING_COUNTED) if is_uncounted(run) else cost_of_call(session, run)
+    return RunCost(note="its HLO is being counted") if is_uncounted(run) else cost_of_call(session, run)
 
 
 def is_uncounted(run: Run) -> bool:
     """Return whether counting takes longer than a screen may wait."""
     kept = run.texts.get("hlo")
-    return kept is not None and kept.bytes > _PROMPT_BYTES and _text_key(kept) not in _counted
+    # Counting 256 KiB of HLO takes 25 ms.
+    return kept is not None and kept.bytes > 1 << 18 and _text_key(kept) not in _counted
 
 
 def _text_key(text: TextRecorded) -> str:

@@ -22,7 +22,6 @@ from jaxprof.stats.turns import BLOCK_SECONDS, Block, LaunchBlocks, in_blocks, m
 
 Derived = TypeVar("Derived")
 _MOST_KEPT = 512
-_SAMPLED_ONCE = ("transfer_in", "transfer_out")
 BUSY_SHARE = 0.15
 """Share of the cores used by other processes during the run above which the machine is called busy."""
 
@@ -139,7 +138,7 @@ def compare_once(run_a: Run, run_b: Run, phases: Container[str]) -> dict[str, Ti
             if phase in phases and phase not in run_a.series and ours and theirs:
                 blocks_of_both = Block(0, (ours,)), Block(1, (theirs,))
                 blocks.setdefault(phase, []).append(LaunchBlocks(blocks_of_both, in_turns=False))
-    for phase in _SAMPLED_ONCE:
+    for phase in ("transfer_in", "transfer_out"):
         if phase in phases and (before := run_a.samples(phase)) and (after := run_b.samples(phase)):
             blocks_of_both = Block(0, tuple(before)), Block(1, tuple(after))
             blocks[phase] = [LaunchBlocks(blocks_of_both, in_turns=False)]

@@ -42,8 +42,6 @@ LEAST_PAGE_FAULTS = 16
 """Page faults of a call below which its time in the kernel has another reason: glibc maps blocks above 32 MiB anew at
 each call, and that is 16 faults even with pages of 2 MiB."""
 _warnings_of: Memo[tuple[WarningRaised, ...]] = Memo()
-_FULL_PRECISION = ("", "float32", "float64")
-"""Effective precisions of products that have no better precision to compare with."""
 
 
 _WRONG_RESULT = _fault("wrong_result", "the result is wrong",
@@ -80,7 +78,10 @@ def derive_warnings(run: Run, summary: Summary | None, readings: Sequence[Device
     if run.check is not None and run.check.passed is False:
         against = f" ({run.check.against})" if run.check.against else ""
         words = f"the result differs from the expected one{against}: {what_is_wrong(run.check)}"
-        precise = " Compare the `highest` precision variant." if run.check.precision not in _FULL_PRECISION else ""
+        # Products in these precisions have no better one to compare with.
+        precise = (
+            " Compare the `highest` precision variant." if run.check.precision not in ("", "float32", "float64") else ""
+        )
         yield _warning(run, _WRONG_RESULT, words, f"The time means nothing until the result is right.{precise}")
 
 

@@ -31,8 +31,6 @@ NO_SCOPE = "no scope"
 NO_OP = "no HLO op"
 NO_LINE = "no line"
 """Names of frames without a known scope, HLO op or line, so that nothing is left out."""
-_LEAST_SECONDS = 1e-9
-"""Smallest difference of sums that is shown; less is rounding."""
 
 
 class StackFrame(NamedTuple):
@@ -73,7 +71,8 @@ def line_stacks(program: ProgramResult) -> list[WeightedStack]:
     at_lines = totals((spot.state, spot.seconds) for spot in program.spots)
     for share in program.timeline:
         left = share.seconds - at_lines.get(share.state, 0.0)
-        if left > _LEAST_SECONDS:
+        # Less is the rounding of the sums.
+        if left > 1e-9:
             stacks.append(WeightedStack((StackFrame(NO_LINE), StackFrame(_state(share.state))), left, 0))
     return stacks
 

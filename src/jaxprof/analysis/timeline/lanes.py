@@ -40,8 +40,6 @@ Floats = NDArray[np.float64]
 
 DEEPEST = 16
 """Number of nesting levels that have a row; deeper intervals are not drawn."""
-LONGEST_NS = 1 << 56
-"""Two years in nanoseconds: a larger number is not a time."""
 _NUMBER = re.compile(r"[-/#_ ]*-?\d+$")
 
 
@@ -296,7 +294,8 @@ def _lane(
 
 def _times(values: list[int]) -> Ints:
     times = np.asarray(values, np.int64)
-    if times.ndim != 1 or np.abs(times).max(initial=0) > LONGEST_NS:
+    # A number above two years in nanoseconds is not a time.
+    if times.ndim != 1 or np.abs(times).max(initial=0) > 1 << 56:
         raise ValueError("not a list of times")
     return times
 

@@ -42,8 +42,6 @@ _CAUSES = {
     "unknown": "unknown",
 }
 """What the host did, by `IdleCause.cause`."""
-_CAUSE_WORTH = 0.05
-"""Share of the idle time below which a cause is not named."""
 
 
 @frozen
@@ -109,11 +107,12 @@ def device_steps(event: StepsMeasured | None) -> tuple[DeviceSteps, ...]:
 def causes_text(causes: Sequence[IdleCause]) -> str:
     """Return text such as `it copied 61 %, it did other work 39 % (mostly load_batch)`; empty if no cause is known."""
     whole = sum(cause.seconds for cause in causes)
+    # A cause of less than 5 % of the idle time is not named.
     named = [
         f"{_CAUSES.get(cause.cause, cause.cause)} {percent(cause.seconds / whole)}"
         + (f" (mostly {safe(cause.name)})" if cause.name else "")
         for cause in causes
-        if whole > 0 and cause.seconds >= _CAUSE_WORTH * whole
+        if whole > 0 and cause.seconds >= 0.05 * whole
     ]
     return ", ".join(named)
 
@@ -129,10 +128,6 @@ def mean_step(steps: Sequence[StepTimes]) -> StepTimes:
         ),
         collectives_overlapped_seconds=mean(step.collectives_overlapped_seconds for step in steps),
     )
-
-
-_MEMORY_OF = 8
-"""Number of programs whose memory is derived, which requires reading their HLO."""
 
 
 @frozen
@@ -202,7 +197,8 @@ def overview(session: Session, run: Run) -> ProfileOverview:
     listed = []
     for number, program in enumerate(programs):
         picture = None
-        if number < _MEMORY_OF and "hlo" in program.texts:
+        # Deriving the memory of a program requires reading its HLO.
+        if number < 8 and "hlo" in program.texts:
             with suppress(JaxprofError):  # the HLO view says why it cannot be read
                 picture = memory_of_run(session, program.id)
         seconds = by_run.get(program.id, 0.0)

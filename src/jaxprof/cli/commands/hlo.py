@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from jaxprof.analysis.kernels.hlo_program import CompileOptions, HloProgram
     from jaxprof.analysis.kernels.ranking import KernelOptions
 
-MOST_PROBLEMS = 20
-"""Most unreadable lines that are reported one by one."""
 STAGES = ("jaxpr", "stablehlo", "hlo-before", "hlo")
 SORTS = (
     "order", "share", "least", "bytes", "flops", "times", "inside", "intensity", "name", "kind", "bound", "source",
@@ -197,7 +195,8 @@ def _note_problems(module: HloProgram) -> None:
 
     for notice in notices(module.hlo):
         note(str(notice))
-    for problem in problems(module.hlo)[:MOST_PROBLEMS]:
+    # A text that is no HLO at all would have a problem on each of its lines.
+    for problem in problems(module.hlo)[:20]:
         note(f"line {problem.line}: {problem.message}")
 
 

@@ -28,9 +28,6 @@ from jaxprof.events import (
 from jaxprof.recorder.calls.kept_call import KeptArguments, WrittenCall, find_jitted, write_call
 from jaxprof.recorder.guest import raised_by_program
 
-_NAMES_KEPT = 500
-_LINES_KEPT = 200
-
 
 class CallCapture:
     """Waits for a call of the function called `name`, keeps it, and measures it once."""
@@ -54,7 +51,7 @@ class CallCapture:
         """Examine a call that JAX is tracing, and keep the first call of the function. Raises nothing."""
         if self._kept is not None:
             return
-        if len(self._names) < _NAMES_KEPT:
+        if len(self._names) < 500:
             self._names[name] = None
         qualified = str(getattr(function, "__qualname__", name)).replace("<locals>.", "")
         module = str(getattr(function, "__module__", ""))
@@ -151,7 +148,7 @@ class CallCapture:
             with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
                 yield
         finally:
-            for line in output.getvalue().splitlines()[:_LINES_KEPT]:
+            for line in output.getvalue().splitlines()[:200]:
                 self._emit(LogLine(run=self._run, stream="stdout", text=line))
 
 

@@ -23,7 +23,6 @@ from jaxprof.workloads.find import module_name_of
 from jaxprof.workloads.function import make
 from jaxprof.workloads.specs import Spec, array_text
 
-_SEED = 0
 _LONGEST = 1 << 18
 """Limit for the characters of a call's specs; a longer call is not written down."""
 
@@ -102,7 +101,7 @@ class KeptArguments:
         import jax
         import numpy as np
 
-        random, spread = np.random.default_rng(_SEED), self.devices > 1
+        random, spread = np.random.default_rng(0), self.devices > 1
         leaves = list(self.leaves)
         for at, array in enumerate(leaves):
             if not isinstance(array, KeptArray):

@@ -36,10 +36,7 @@ _NARROW = {
 }  # fmt: skip
 _SCALARS = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 """Dtypes that JAX gives to Python's numbers; bool first, because it is an int."""
-_XLA_ALIGNMENT_BYTES = 64
 ARRAY, TRACER, NUMPY, OTHER = "array", "tracer", "numpy", "other"
-STRUCTURES_REMEMBERED = 1_000
-_STATICS_KEPT = 256
 _NODES_WALKED = 20_000
 """Limit for walked nodes; a larger tree is identified by JAX's own hash."""
 _PLAIN = (dict, list, tuple, type(None))
@@ -143,7 +140,7 @@ class LeafReader:
         flags = value.flags
         if not flags.c_contiguous or (is_narrowed(value.dtype) and not wide):
             return False
-        return int(value.__array_interface__["data"][0]) % _XLA_ALIGNMENT_BYTES == 0
+        return int(value.__array_interface__["data"][0]) % 64 == 0  # XLA's alignment, in bytes
 
     def _leaf(self, *parts: Any) -> Leaf:
         leaf = self._interned.get(parts)
@@ -207,7 +204,7 @@ class TreeReader:
         digest = hash(structure) if structure.num_nodes > _NODES_WALKED else _digest(structure)
         entry = self._known.get((digest, len(leaves)))
         if entry is None:
-            if len(self._known) >= STRUCTURES_REMEMBERED:
+            if len(self._known) >= 1_000:
                 self._known.clear()
             with_paths, _ = jax.tree_util.tree_flatten_with_path(value)
             keys = [path for path, _ in with_paths]
@@ -243,7 +240,7 @@ def _statics(structure: Any, keys: list[Any], jax: Any) -> Iterator[tuple[str, S
     field where that can be read."""
     count = 0
     stack = [(structure, 0, 0)]
-    while stack and count < _STATICS_KEPT:
+    while stack and count < 256:
         node, depth, first = stack.pop()
         data = node.node_data()
         if data is None:
@@ -350,7 +347,7 @@ def static_text(value: Any, name: str = "", depth: int = 0) -> str:
         return f"{kind.__name__}.{value.name}"
     if isinstance(value, type):
         return value.__name__
-    if depth < _DEPTH_AT_MOST:
+    if depth < 3:
         parts = _parts(value, depth + 1)
         if parts is not None:
             return _redact(name, parts)

@@ -153,7 +153,6 @@ def _jit_options(values: dict[str, Any]) -> dict[str, Any]:
 
 
 _LOCALS = ".<locals>."
-_VALUES_KEPT = 16
 
 
 @frozen
@@ -188,7 +187,7 @@ def factory_of(function: Any, frame: FrameType | None, *, find_location: bool) -
             location = SourceLocation(caller.f_code.co_filename, (before or lines)[-1], caller.f_code.co_name)
             break
     closure = []
-    for name, value in islice(closure_of(written), _VALUES_KEPT):
+    for name, value in islice(closure_of(written), 16):
         text = static_text(value, name)
         is_hidden = REDACTED in text and type(value) in (str, bytes, int, float)  # only these surely have a hash
         closure.append((name, text, hash(value) if is_hidden else 0))

@@ -41,7 +41,6 @@ ROWS_WAITING_AT_MOST = 64
 ROWS_A_SECOND = 10
 """Number of compilations in a second from which on they are explained and emitted beside the program: a kill then loses
 at most those of the last quarter of a second."""
-_NAMES_REMEMBERED = 4_000
 _ROOT = re.compile(r"[.\[]")
 """Separates the name of an argument from the path of a leaf in it."""
 
@@ -316,7 +315,7 @@ class Ledger:
             again = self._history.is_known(row.key) or any(over.key == row.key for over, *_ in list(self._over))
             row.signature.made = factory_of((call.written or call).function, frame, find_location=again)
         if not row.announced.startswith("<"):
-            if len(self._definitions) >= _NAMES_REMEMBERED:
+            if len(self._definitions) >= 4_000:
                 self._definitions.clear()
             entry = (row.defined_at, row.op_by_op, row.library)
             if self._definitions.setdefault(row.announced, entry) != entry:

@@ -20,15 +20,10 @@ from jaxprof.recorder.compiles.arguments import array_bytes, array_type
 from jaxprof.recorder.frame_owner import JAX, frame_kind, outwards
 
 CONSTANT_BYTES_AT_LEAST = 64 * 1024
-CONSTANTS_KEPT = 16
 
 _FRAMES_LOOKED_AT = 12
 _WALK_SECONDS_AT_MOST = 0.25
 _CLOCK_READ_EVERY = 4096
-_FRAMEWORK = frozenset({"builtin.module", "func.func", "func.return", "stablehlo.return"})
-_RANDOM_BITS = "threefry2x32"
-"""Beginning of the names of JAX's functions for random bits. For accelerators each has 220 operations, which JAX
-unrolled and not the program; they are not counted."""
 _plain: set[str] = set()
 """Operations without regions, by name: all of a name have as many, and asking takes a third of the walk."""
 _DTYPES = {"i1": "bool", "complex<f32>": "c64", "complex<f64>": "c128"}
@@ -78,12 +73,14 @@ def _walk(module: Any) -> ModuleSize:
         name = operation.name
         if name not in _plain:
             named = str(operation.attributes["sym_name"].value) if name == "func.func" else ""
-            regions = [] if named.startswith(_RANDOM_BITS) else list(operation.regions)
+            # JAX's functions for random bits are not counted: for accelerators each has 220 operations, which JAX
+            # unrolled and not the program.
+            regions = [] if named.startswith("threefry2x32") else list(operation.regions)
             for block in itertools.chain.from_iterable(regions):
                 waiting.extend(inner.operation for inner in block)
             if not len(operation.regions):
                 _plain.add(name)
-        if name in _FRAMEWORK:
+        if name in {"builtin.module", "func.func", "func.return", "stablehlo.return"}:
             continue
         counted += 1
         checksum = zlib.crc32(name.encode(), checksum)
@@ -96,12 +93,11 @@ def _walk(module: Any) -> ModuleSize:
     if not waiting:
         size.operations, size.checksum = counted, checksum
     size.constants.sort(key=lambda constant: -(constant.bytes or 0))
-    del size.constants[CONSTANTS_KEPT:]
+    del size.constants[16:]
     return size
 
 
 _NAMED = re.compile(r'loc\("((?:[^"\\]|\\.)*)"[()]')
-_DONATED = ("tf.aliasing_output", "jax.buffer_donor")
 
 
 def _read_arguments(module: Any, size: ModuleSize) -> None:
@@ -119,7 +115,7 @@ def _read_arguments(module: Any, size: ModuleSize) -> None:
             named = _NAMED.match(str(argument.location))
             name = named[1].replace('\\"', '"').replace("\\\\", "\\") if named is not None else ""
             if name:
-                size.taken[name] = any(note in noted for note in _DONATED)
+                size.taken[name] = any(note in noted for note in ("tf.aliasing_output", "jax.buffer_donor"))
         return
 
 

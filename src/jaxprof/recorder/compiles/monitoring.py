@@ -28,7 +28,6 @@ _CACHE_EVENTS = {
     "/jax/compilation_cache/cache_hits": "hit",
     "/jax/compilation_cache/cache_misses": "miss",
 }
-_SAVED = "/jax/compilation_cache/compile_time_saved_sec"
 
 
 _watchers: list[Any] = []
@@ -66,7 +65,7 @@ def _on_scalar(event: str, value: float, **details: Any) -> None:
 def _on_duration(event: str, duration: float, **details: Any) -> None:
     if event in _STAGES:
         _pass_on(lambda watcher: watcher.stage_ended(_STAGES[event], _function(details)))
-    elif event == _SAVED:
+    elif event == "/jax/compilation_cache/compile_time_saved_sec":
         _pass_on(lambda watcher: watcher.cache_saved(duration))
 
 

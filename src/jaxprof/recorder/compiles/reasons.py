@@ -28,9 +28,6 @@ _WHOLE_AT_MOST = 48
 """Length up to which a static value is sent whole; of a longer one only the part that differs."""
 _Difference = dict[str, Any]
 """Fields of a `CompileReason`: of many differences, only the first few become objects."""
-_LEAVES_WEIGHED = 64
-_LEAVES_COMPARED = 20_000
-"""Limit for the leaves compared over all earlier signatures, so that a large signature costs no more."""
 SIGNATURES_A_FUNCTION, LEAVES_A_FUNCTION, FUNCTIONS = 256, 50_000, 2_000
 """Signatures kept for each function, leaves of them in all, and functions: the oldest beyond these go."""
 
@@ -100,7 +97,8 @@ def nearest(now: Signature, earlier: Iterable[Signature]) -> Signature | None:
     best_distance = -1
     compared = 0
     for candidate in earlier:
-        if best is not None and compared > _LEAVES_COMPARED:
+        # All earlier signatures together may cost no more, however large they are.
+        if best is not None and compared > 20_000:
             break
         distance = _distance(now, candidate)
         compared += len(candidate.leaves) + 1
@@ -119,7 +117,7 @@ def _distance(now: Signature, before: Signature) -> int:
         return distance + 1 + abs(len(now.names) - len(before.names)) + len(now.names) // 2
     distance += (now.structure != before.structure) + (now.keywords != before.keywords)
     different = sum(map(operator.is_not, now.leaves, before.leaves))
-    if different > _LEAVES_WEIGHED:
+    if different > 64:
         return distance + different
     for leaf, other in zip(now.leaves, before.leaves, strict=True):
         if leaf is not other:

@@ -13,12 +13,9 @@ from jaxprof.events import NOWHERE, STAGES, Compiled, CompileReason, Event, Sour
 from jaxprof.recorder.compiles.module_size import ModuleSize
 from jaxprof.recorder.compiles.signature import LEAVES_SHOWN, Signature
 
-THREADS_REMEMBERED = 64
 ROWS_IN_FULL = 2_000
-FOLDED_EVERY_SECONDS = 1.0
 BEFORE = {"lower": "trace", "compile": "lower"}
 """Stage → the one before it."""
-FOLLOWS_WITHIN_SECONDS = 0.05
 
 
 @dataclass(slots=True)
@@ -69,7 +66,7 @@ class Threads:
         ident = threading.get_ident()
         stages = self._threads.get(ident)
         if stages is None or (not stages.open and not stages.main and ident not in _names()):
-            if len(self._threads) >= THREADS_REMEMBERED:
+            if len(self._threads) >= 64:
                 for idle in [thread for thread, known in list(self._threads.items()) if not known.open]:
                     del self._threads[idle]
             main = ident == self._main_thread
@@ -140,8 +137,9 @@ class CompilationRow:
     def leads_to(self, stage: str, function: str, now: float) -> bool:
         """Whether a stage that begins in the same thread is so surely the next one of this compilation that its place
         need not be found on the stack, which takes 10 to 30 µs."""
+        # JAX goes from one stage of a compilation to the next at once.
         before, ended = self.ended
-        return self.announced == function and BEFORE.get(stage) == before and now - ended < FOLLOWS_WITHIN_SECONDS
+        return self.announced == function and BEFORE.get(stage) == before and now - ended < 0.05
 
     def event(self, explanation: dict[str, Any]) -> Compiled:
         """Return the row as an event. `explanation`: its fields that say why it was compiled."""
@@ -209,7 +207,7 @@ class RowWriter:
                 added[name] = sum(known) if known else None
             row = replace(row, began_seconds=earlier.began_seconds, count=earlier.count + row.count, **added)
         self._folded[key] = row
-        if time.monotonic() - self._flushed_at >= FOLDED_EVERY_SECONDS:
+        if time.monotonic() - self._flushed_at >= 1.0:
             self.flush()
 
     def flush(self) -> None:

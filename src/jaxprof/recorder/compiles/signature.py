@@ -200,9 +200,6 @@ class _UserLayout:
         self.leaves.append(leaf)
 
 
-WRITTEN_REMEMBERED = 500
-
-
 class SignatureReader:
     """Reads calls into signatures; remembers, as text, what many calls have in common."""
 
@@ -235,7 +232,7 @@ class SignatureReader:
                 layout = self._layout(arguments, call.written)
                 # the trees in a static leaf have no hash that distinguishes them
                 if not any(leaf.is_static for leaf in arguments.leaves):
-                    if len(self._written) >= WRITTEN_REMEMBERED:
+                    if len(self._written) >= 500:
                         self._written.clear()
                     self._written[key] = layout
             name_at = {at: name for name, at in arguments.donated.items()}

@@ -15,13 +15,12 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCES = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
-BORROWED = ("PYTHONPATH", "PYTHONUNBUFFERED")
-"""Variables that the launcher sets for Python's start; JAXPROF_FORMER_X holds the former value of X."""
 
 
 def restore() -> None:
     """Restore the environment and the import path."""
-    for name in BORROWED:
+    # The launcher has set these for Python's start; JAXPROF_FORMER_X holds the former value of X.
+    for name in ("PYTHONPATH", "PYTHONUNBUFFERED"):
         former = os.environ.pop("JAXPROF_FORMER_" + name, None)
         if former is not None:
             os.environ[name] = former

@@ -24,7 +24,6 @@ from jaxprof.recorder.cpython import operation_at
 
 LONGEST_TEXT = 48
 _FILES_KEPT = 64
-_LARGEST_FILE_BYTES = 4_000_000
 _TREES_KEPT = 16
 _LARGEST_PARSED_BYTES = 400_000
 """Parsing a larger file would hold the interpreter's lock for more than about 100 ms."""
@@ -125,7 +124,7 @@ def source_lines(file: str) -> tuple[bytes, ...]:
     """Return the lines of a source file as UTF-8; empty if there is none, or if it has changed since the start."""
     try:
         status = os.stat(file)
-        if status.st_size > _LARGEST_FILE_BYTES or status.st_mtime > _process_began:
+        if status.st_size > 4_000_000 or status.st_mtime > _process_began:
             return ()
         with tokenize.open(file) as stream:
             return tuple(line.encode() for line in stream.read().split("\n"))

@@ -42,15 +42,10 @@ from jaxprof.recorder.samples.states import (
     statements_of,
 )
 
-_DEEPEST_PATH = 8
 _FUNCTIONS_AT_MOST = 4_000
-_OFFSETS_AT_MOST = 100
-_SEEN_AT_MOST = 1_000
 _SITES_AT_MOST = 4_000
 FEW_BYTES = 4096
 """An operand that is not a JAX array and is as small as a Python number: putting it on the device is dispatch."""
-FED_BYTES = 1 << 20
-"""Bytes of NumPy arguments from which on the call of a compiled function may be their copy: about 0.2 ms."""
 STEPPING = ("range()", "enumerate()", "zip()", "reversed()")
 """Python's own iterators, which take no time as long as no other function runs below them."""
 _LOADER_FILE = re.compile(
@@ -86,7 +81,6 @@ _SYNC_CALLS = {
 }
 _EXPLICIT = frozenset({"block_until_ready", "device_get"})
 """Names of explicit waits and reads: a synchronisation that the program requested, not an implicit transfer."""
-_WAITS = ("block_until_ready", "try_to_block")
 _TRANSFER_NAMES = ("device_put", "shard_args", "make_array_from", "copy_to_host", "copy_to_device")
 _INPUT_OUTPUT = frozenset({
     "write", "read", "readline", "readlines", "flush", "close", "append", "extend", "get", "put", "next", "poll",
@@ -95,8 +89,6 @@ _INPUT_OUTPUT = frozenset({
 })  # fmt: skip
 """Method names that no compiled function has."""
 _EVENT_FUNCTIONS = frozenset({("selectors.py", "select"), ("socket.py", "accept"), ("socket.py", "readinto")})
-_EVENT_METHODS = frozenset({"accept", "recv", "recv_into", "recvfrom", "poll"})
-"""Methods of sockets, and of the objects of the module `select`; in C, without a frame."""
 _ARRAY_MAKERS = ("asarray", "array", "frombuffer", "from_dlpack")
 
 
@@ -114,7 +106,7 @@ class Classifier:
         key = stack.key
         entry = self._seen.get(key)
         if entry is None:
-            if len(self._seen) >= _SEEN_AT_MOST:
+            if len(self._seen) >= 1_000:
                 self._seen.clear()
             # the code objects are kept, so their ids in the key stay theirs
             entry = self._seen[key] = ([frame.code for frame in stack.frames], self._interpret(stack))
@@ -196,7 +188,8 @@ class Classifier:
             # The compiled function called here may have NumPy arguments whose copies take time.
             frame = stack.frames[stack.user]
             size = self._compiled_lines.get((frame.code.co_filename, frame.spot.line), 0)
-            kind = FED if frame.spot.is_call and size >= FED_BYTES else COMPILED
+            # The call of a compiled function may be the copy of so many bytes of NumPy arguments: about 0.2 ms.
+            kind = FED if frame.spot.is_call and size >= 1 << 20 else COMPILED
         if kind in (HOST, READ):
             made = self._kind_of_host(stack)
             kind = made if kind == HOST or made == DATA else READ
@@ -210,7 +203,7 @@ class Classifier:
 
     def _kind(self, stack: Stack, at: int, spot: CallSpot, names: list[str]) -> str:
         """Return the kind of work at frame `at`, at instruction `spot`; `names`: JAX's functions, innermost first."""
-        if names and names[-1] in _WAITS and at != stack.user:
+        if names and names[-1] in ("block_until_ready", "try_to_block") and at != stack.user:
             return COMPILED  # a library waits for what it has called, as equinox does in order to raise its errors
         if _TOKEN in names:
             return COMPILED
@@ -326,7 +319,7 @@ class _WorkPlaces:
                 return False
             self._offsets[id(code)] = (code, set())
         offsets = self._offsets[id(code)][1]
-        if offset in offsets or len(offsets) >= _OFFSETS_AT_MOST:
+        if offset in offsets or len(offsets) >= 100:
             return False
         offsets.add(offset)
         return True
@@ -337,7 +330,10 @@ def _waits_for_events(stack: Stack, spot: CallSpot) -> bool:
     code = stack.frames[0].code
     if stack.frames[0].kind == STDLIB:
         return (os.path.basename(code.co_filename), code.co_name) in _EVENT_FUNCTIONS
-    return spot.is_call and (spot.method in _EVENT_METHODS or spot.callee == ("select", "select"))
+    # Methods of sockets, and of the objects of the module `select`, are in C and have no frame.
+    return spot.is_call and (
+        spot.method in {"accept", "recv", "recv_into", "recvfrom", "poll"} or spot.callee == ("select", "select")
+    )
 
 
 def _is_stepping(code: CodeType, spot: CallSpot) -> bool:
@@ -372,7 +368,7 @@ def _path(stack: Stack) -> tuple[tuple[CodeType, int], ...]:
     for frame in stack.frames:
         if frame.kind == USER:
             path.append((frame.code, frame.spot.line))
-        elif path or len(path) >= _DEEPEST_PATH:
+        elif path or len(path) >= 8:
             break
     return tuple(path)
 

@@ -48,7 +48,6 @@ _SERIES_AT_MOST = 100
 
 Values = Sequence[int | None]
 
-_MOST_COUNTERS = 16
 _OPTIMIZED = 0x1
 """Flag in `co_flags` for the code of a function, whose locals have slots and no dict."""
 _BETWEEN = ("UNPACK_SEQUENCE", "UNPACK_EX", "EXTENDED_ARG", "NOP", "CACHE", "COPY", "SWAP")
@@ -93,7 +92,7 @@ def counters_of(loop: Loop) -> tuple[LoopCounter, ...]:
         elif operation not in _BETWEEN:
             head = False
     chosen = sorted(found.values(), key=lambda counter: (counter.target == nested, counter.offset))
-    return tuple(chosen[:_MOST_COUNTERS])
+    return tuple(chosen[:16])
 
 
 def _stores(operation: str, argument: object) -> tuple[str, ...]:

@@ -10,8 +10,6 @@ from jaxprof.base.values import frozen
 from jaxprof.events import SourceLocation
 from jaxprof.recorder.cpython import HANDLERS_LAST, instructions
 
-_COLLECTS = ("LIST_APPEND", "SET_ADD", "MAP_ADD")
-"""Opcodes by which a comprehension adds an item; with the argument 1 they build a display such as `[*rows, row]`."""
 _LARGEST_CODE_BYTES = 60_000
 """Analysing a larger function would hold the interpreter's lock for too long."""
 
@@ -60,7 +58,8 @@ def _loops_of(_identity: int, code: CodeType) -> tuple[Loop, ...]:
         if instruction.positions is not None and instruction.positions.lineno is not None:
             line = instruction.positions.lineno
         lines[instruction.offset] = line
-        if instruction.opname in _COLLECTS and (instruction.arg or 0) > 1:
+        # A comprehension adds an item by these; with the argument 1 they build a display, `[*rows, row]`.
+        if instruction.opname in ("LIST_APPEND", "SET_ADD", "MAP_ADD") and (instruction.arg or 0) > 1:
             collecting.append(instruction.offset)
         if "JUMP" in instruction.opname and isinstance(instruction.argval, int):
             target = instruction.argval

@@ -52,7 +52,6 @@ _Path = tuple[tuple[CodeType, int], ...]
 _Leaf = tuple[CodeType, int]
 """A line whose time is known, with no part of it known more closely."""
 _Weights = dict[_Key, float]
-_HOST_BUSY = ("host_busy", "host", None, ())
 _MAY_RUN = frozenset({COMPILED, DISPATCH, FED, TRANSFER, READ, CALL})
 _PYTHON = frozenset({CALL, DISPATCH, HOST})
 """Kinds of Python that hold the interpreter's lock, for which the thread must run."""
@@ -153,7 +152,7 @@ class SampleWindow:
             return
         if seen.implicit and seen.line is not None:
             copy = (seen.implicit, seen.line.file, seen.line.line, seen.line.call)
-            if copy in self.copies or len(self.copies) < MOST_COPIES:
+            if copy in self.copies or len(self.copies) < 64:
                 count, before = self.copies.get(copy, (0, 0.0))
                 self.copies[copy] = count + 1, before + seconds
         if rest > 0:
@@ -284,7 +283,7 @@ class SampleWindow:
     def _if_running(self, key: _Key) -> _Key:
         """Return what a blocked sample saw, assuming that the thread ran there."""
         if key[1] == SYNC:
-            return _HOST_BUSY
+            return ("host_busy", "host", None, ())
         if key[1] == COMPILED:
             return self._as_kind(key, INLINE if self.inline else CALL)
         return self._as_kind(key, key[1])

@@ -65,7 +65,6 @@ CLOSE_SHARE = 0.010
 FIRST_SHARE = 0.030
 """Share of the time awake for the first `FIRST_SAMPLES` outside compilations: short programs need them."""
 FIRST_SAMPLES = 100
-_SAMPLES_FOR_PACE = 10
 _STACKS_OF_A_LINE = 16
 """Number of compilations from one line whose stacks are read."""
 _LOOPS_AT_MOST = 50
@@ -77,7 +76,6 @@ GROWTH = 1 / 150
 """A sample window lasts at least this share of the program's age, so that a day has 1 000 windows and a year 2 000."""
 TICK_SECONDS = 0.25
 CLOSE_TICK_SECONDS = 0.1
-STAGE_IS_LONG_SECONDS = 0.5
 _GOLDEN = 0.6180339887498949
 
 COUNTED_EVERY_SECONDS = 1.0
@@ -372,7 +370,7 @@ class StackSampler:
 
     def _set_pace(self, own: float) -> None:
         """Set the interval to the next sample from the cost of this window's. `own`: CPU seconds of this thread."""
-        if self._window.samples >= _SAMPLES_FOR_PACE:
+        if self._window.samples >= 10:
             ran, share = own - self._own_began, OWN_SHARE
             if self._close_left > 0:
                 share = FIRST_SHARE if self._first_left > 0 else CLOSE_SHARE
@@ -394,7 +392,7 @@ class StackSampler:
         self.standstill.look(now, iterations.progress, iterations.last_number, stage)
         for item in running:
             key = (item.thread, item.function, item.began_seconds)
-            if now - item.began_seconds > STAGE_IS_LONG_SECONDS and key not in self._stages_reported:
+            if now - item.began_seconds > 0.5 and key not in self._stages_reported:
                 if len(self._stages_reported) > 1_000:
                     self._stages_reported.clear()
                 self._stages_reported.add(key)

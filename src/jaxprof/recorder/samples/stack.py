@@ -14,7 +14,6 @@ from jaxprof.recorder.samples.call_text import CallSpot, look_up, spot_of
 
 DEEPEST = 300
 """Number of frames read, from the innermost one, so that deep recursion does not make a sample expensive."""
-_ARRAY_FRAMES = frozenset({"_value", "__array__", "block_until_ready"})
 _LEAVES_ADDED = 64
 _NOT_A_CALLER = (JAX, STDLIB, OWN)
 
@@ -110,7 +109,7 @@ def read_stack(frame: FrameType | None) -> Stack:
             called_by_user = called_by_user and kind != USER
             if kind == JAX and called_by_user:
                 name = frame.f_code.co_name
-                if name in _ARRAY_FRAMES and stack.ready is None:
+                if name in {"_value", "__array__", "block_until_ready"} and stack.ready is None:
                     _read_array(stack, frame)
                 if "device_put" in name and stack.put_bytes is None:
                     stack.put_bytes = _transfer_bytes(frame)

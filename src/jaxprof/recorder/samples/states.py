@@ -18,8 +18,6 @@ from jaxprof.recorder.samples.loops import Loop, loops_at
 from jaxprof.recorder.samples.stack import Stack
 
 GENERATORS = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
-_EXPRESSIONS = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")
-"""Code objects whose loop is part of an expression, and not a loop of the program."""
 _SITES_OF_A_STACK = 6
 IMPORT_FILES = ("<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
 
@@ -144,7 +142,12 @@ def sites_of(stack: Stack, kind: str) -> tuple[Site, ...]:
         sites: list[Site] = []
         for frame in stack.frames[inner:]:
             code = frame.code
-            if frame.kind == whose and len(sites) < _SITES_OF_A_STACK and code.co_name not in _EXPRESSIONS:
+            # The loop of a comprehension is part of an expression, and not a loop of the program.
+            if (
+                frame.kind == whose
+                and len(sites) < _SITES_OF_A_STACK
+                and code.co_name not in ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")
+            ):
                 spot = frame.spot
                 for loop in loops_at(code, frame.offset):
                     at = LoopSite(

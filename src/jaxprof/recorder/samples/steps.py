@@ -46,14 +46,10 @@ FADING = 0.7
 LEAST_HITS = 5
 """A line that was timed less often does not represent the time between the spells."""
 FEW_INTERVALS = 10
-_CHAINS_AT_MOST = 200
-_CALLED_AT_MOST = 50
 _CALLED_TIMED = 4
 """Number of functions between the loop and JAX whose lines are timed, too."""
 _SUSPENDED = GENERATORS | inspect.CO_COROUTINE
 """Flags of functions that others interrupt: the time of a line with a `yield` or an `await` has theirs in it."""
-_LINES_AT_MOST = 40
-_PAUSES_AT_MOST = 20
 
 _LONG_AGAIN_SECONDS = 2 * SHORTEST_SECONDS
 """Length from which on iterations that were too short to record are tried again."""
@@ -212,16 +208,16 @@ class StepCounter:
             codes = [inner for inner, _ in seen.path]
             at = codes.index(self._loop.code) if self._loop.code in codes else 0
             for code in codes[:at]:  # functions that the loop's function calls
-                if not code.co_flags & _SUSPENDED and (code in self._paths or len(self._paths) < _CALLED_AT_MOST):
+                if not code.co_flags & _SUSPENDED and (code in self._paths or len(self._paths) < 50):
                     self._paths[code] = self._paths.get(code, 0.0) + seconds
         key = (tuple(loop.key for loop in loops), seen.works or seen.kind == SYNC or seen.doubtful)
-        if key in self._weights or len(self._weights) < _CHAINS_AT_MOST:
+        if key in self._weights or len(self._weights) < 200:
             self._weights[key] = self._weights.get(key, 0.0) + seconds
             self._loops.update((loop.key, loop) for loop in loops)
 
     def note_pause(self, began_seconds: float, seconds: float) -> None:
         """Note that the process was paused from then on (monotonic): no line and no iteration took that time."""
-        self._pauses = [*self._pauses[-_PAUSES_AT_MOST:], (began_seconds, seconds)]
+        self._pauses = [*self._pauses[-20:], (began_seconds, seconds)]
 
     def look(self) -> None:
         """Take the events of the last spell, and begin another one, of the loop that is hot now."""
@@ -262,7 +258,7 @@ class StepCounter:
             return None
         every = max(1, -(-len(times.intervals) // MOST_INTERVALS))
         took = {} if loop.code.co_flags & _SUSPENDED else times.own_seconds()
-        lines = sorted(took.items(), key=lambda item: -item[1])[:_LINES_AT_MOST]
+        lines = sorted(took.items(), key=lambda item: -item[1])[:40]
         return StepsCounted(
             monotonic_seconds=now,
             where=loop.location,

@@ -23,7 +23,6 @@ from jaxprof.report.page.sections import capture_sections, programs_section, run
 from jaxprof.session import Session
 
 _TEXTS = ("hlo", "stablehlo", "jaxpr")
-_TEXTS_KEPT = 12
 
 
 def sections(session: Session, name: str) -> Iterator[Section]:
@@ -35,8 +34,7 @@ def sections(session: Session, name: str) -> Iterator[Section]:
     yield Section("environment", "Environment", list(_environment(session)))
     texts = [(run, name) for name in _TEXTS for run in session.runs.values() if name in run.texts]
     shown = [
-        details_element(f"{run.id} {run.label}: {name}", session.text(run.id, name) or "")
-        for run, name in texts[:_TEXTS_KEPT]
+        details_element(f"{run.id} {run.label}: {name}", session.text(run.id, name) or "") for run, name in texts[:12]
     ]
     if len(texts) > len(shown):
         shown.append(paragraph(f"and {len(texts) - len(shown)} more texts: jaxprof hlo prints them"))

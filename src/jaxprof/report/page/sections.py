@@ -34,15 +34,9 @@ if TYPE_CHECKING:
     from jaxprof.analysis.kernels.ranking import Ranking
     from jaxprof.hlo.kernels.cost.peaks import DevicePeaks
 
-_BINS = 40
 _FEWEST_SAMPLES = 8
 """Fewest samples whose distribution is drawn; fewer have no shape."""
-_POINTS_DRAWN = 400
 _FRAMES_DRAWN = 4_000
-_FEWEST_FRAMES = 4
-"""Fewest frames of a flame graph that is drawn: the root, a scope and two kernels."""
-_STEPS_DRAWN = 24
-_LIVE_DRAWN = 2_000
 _PHASES = (*ONCE_PHASES, "transfer_in", "first_run", "run", "transfer_out")
 _PARTS = ("kernels", "transfers", "collectives_exposed", "launch_gaps", "idle")
 
@@ -72,7 +66,7 @@ def phases(rows: Sequence[RunRow]) -> Iterator[Drawing]:
 
 def steps(rows: Sequence[StepTimes]) -> Iterator[Drawing]:
     """Draw what the time of each step was spent on, for the first steps."""
-    drawn = rows[:_STEPS_DRAWN]
+    drawn = rows[:24]  # more bars than this are too thin to read
     several = len({step.device for step in drawn}) > 1
     left = f" (the first {len(drawn)} of {integer(len(rows))})" if len(rows) > len(drawn) else ""
     parts = [
@@ -87,7 +81,7 @@ def distribution(label: str, result: RunResult) -> Iterator[Drawing]:
     samples = steady_samples(result.run)
     if len(samples) < _FEWEST_SAMPLES or result.summary is None:
         return
-    bins = min(_BINS, max(_FEWEST_SAMPLES, len(samples) // 3))
+    bins = min(40, max(_FEWEST_SAMPLES, len(samples) // 3))
     counts, low, high, above = histogram(samples, bins, result.modes)
     outside = f", {integer(above)} above the scale" if above else ""
     outside += f"; two modes: {modes_text(result.modes)}" if result.modes is not None else ""
@@ -143,7 +137,7 @@ def roofline(ranking: Ranking, numbers: Sequence[int], device: DevicePeaks) -> I
                     "share": point.share,
                     "measured": point.measured,
                 }
-                for point in points[-_POINTS_DRAWN:]
+                for point in points[-400:]
             ],
         },
     )
@@ -159,7 +153,8 @@ class _Frame(NamedTuple):
 
 def flame(graph: FlameGraph | None) -> Iterator[Drawing]:
     """Draw a flame graph, whose frames are as wide as their time or their bytes; nothing for a small one."""
-    if graph is None or len(graph.frames) < _FEWEST_FRAMES:
+    # A smaller graph than the root, a scope and two kernels shows nothing.
+    if graph is None or len(graph.frames) < 4:
         return
     scale = 1 if graph.basis == "bytes" else PICOSECONDS
     frames = [_Frame(frame.at.name, depth, frame.total / scale, frame.count) for frame, depth in graph.nested()]
@@ -201,7 +196,7 @@ def _icicle(caption: str, frames: Sequence[_Frame], unit: str = "seconds") -> Dr
 def live_memory(picture: MemoryPicture | None) -> Iterator[Drawing]:
     if picture is None or len(picture.live_bytes) < 2:
         return
-    sizes = thin_out(picture.live_bytes, _LIVE_DRAWN)
+    sizes = thin_out(picture.live_bytes, 2_000)
     peak = f"; peak memory {bytes_(picture.peak_bytes)} by the {picture.source}" if picture.source != SCHEDULE else ""
     caption = f"live size over the schedule, an estimate: at most {bytes_(max(picture.live_bytes))}{peak}"
     x = list(range(len(sizes)))
@@ -237,10 +232,6 @@ def programs_section(session: Session) -> Iterator[Section]:
     yield from section("program", "Program", content)
 
 
-_PROGRAMS_READ = 4
-"""Most programs of a profile whose HLO is read for the page, those that took longest."""
-
-
 def _kernel_charts(session: Session, run: Run) -> Iterator[Element]:
     """Yield the flame graph of a run's kernels, and their costs by the HLO; of a profile those of all programs."""
     imported = session.is_profile
@@ -249,7 +240,8 @@ def _kernel_charts(session: Session, run: Run) -> Iterator[Element]:
     if not run.is_program:
         yield from flame(kernel_flame(session, run))
     programs = programs_of(session, run) if imported else [run]
-    for program in [program for program in programs if "hlo" in program.texts][:_PROGRAMS_READ]:
+    # Reading HLO takes time, so only that of the longest programs is read.
+    for program in [program for program in programs if "hlo" in program.texts][:4]:
         if costs := list(_hlo_costs(session, program)):
             yield from (*([heading(program.plan.workload)] if program is not run else []), *costs)
 
