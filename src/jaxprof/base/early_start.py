@@ -136,9 +136,14 @@ class Started:
 def start_early(words: Sequence[str]) -> Started | None:
     """Start the program of a command line. Return None if it is another command, or the program cannot be started."""
     parsed = read_words(words, os.environ) if hasattr(os, "fork") else None
-    if parsed is None or not _is_plain(parsed) or not any(os.path.isdir(os.path.join(at, "jax")) for at in sys.path):
+    if parsed is None or not any(os.path.isdir(os.path.join(at, "jax")) for at in sys.path):
         return None
     try:
+        for number in range(3):
+            os.fstat(number)  # a standard stream that is closed is an OSError
+        opens_app = not parsed.plain and all(map(os.isatty, range(3)))
+        if opens_app or not os.path.isfile(parsed.path):
+            return None
         for stream in (sys.stdout, sys.stderr):
             stream.flush()  # what the user's sitecustomize has written here comes before what the program writes
         return Started(parsed)
@@ -172,16 +177,6 @@ def read_words(words: Sequence[str], variables: Mapping[str, str]) -> Words | No
     if out is not None and (out == "" or "://" in out or out.rstrip("/").endswith(_JOB_ENDING) or os.path.lexists(out)):
         return None
     return Words(out, words[at], tuple(words[at + 1 :]), plain=plain)
-
-
-def _is_plain(words: Words) -> bool:
-    """Return whether the program is a file for which no app opens, and has all three standard streams."""
-    try:
-        for stream in range(3):
-            os.fstat(stream)
-    except OSError:
-        return False
-    return os.path.isfile(words.path) and (words.plain or not all(map(os.isatty, range(3))))
 
 
 def environment(plan: str, *, unbuffered: bool) -> dict[str, str]:

@@ -106,7 +106,6 @@ def size_of(text: str) -> int | None:
 
 @cache
 def _read_limits(text: str) -> dict[str, int]:
-    """Return the limits in the variable's value. Raises UsageError."""
     given: dict[str, int] = {}
     for item in filter(None, (item.strip() for item in text.split(","))):
         name, _, text_of_number = item.partition("=")

@@ -87,15 +87,22 @@ def text_difference(before: Module, after: Module) -> TextDifference:
         elif first is not None and second is not None:
             every = pair_up(first.instructions, second.instructions, [_value])
             alike = [(left, right) for left, right in every if left and right]
-            if scheduled and _runs_in_order(after, second) and (parted := _first_order_difference(alike)):
+            # Only kernels run one after the other: those of the entry, and of what control flow calls.
+            called_by = {caller.opcode for caller in after.callers.get(second.name, ())}
+            in_order = second.is_entry or bool(called_by & {"while", "conditional", "call"})
+            if scheduled and in_order and (parted := _first_order_difference(alike)):
                 reordered.append((second.name, *parted))
         for left, right in alike:
             settings += _setting_differences(left, right)
             ours, theirs = left.attributes.get("backend_config", ""), right.attributes.get("backend_config", "")
             if ours != theirs and split_code(ours)[1] != split_code(theirs)[1]:
                 code.append(right.name)
-    header = tuple(_header(before, after))
-    return TextDifference(header, tuple(changed), tuple(settings), tuple(code), tuple(reordered))
+    header: list[SettingDifference] = []
+    for name in dict.fromkeys((*before.attributes, *after.attributes)):
+        ours, theirs = (" ".join(side.attributes.get(name, "").split()) for side in (before, after))
+        if ours != theirs and name not in _HEADER_LEFT_OUT:
+            header.append(SettingDifference("", name, ours, theirs))
+    return TextDifference(tuple(header), tuple(changed), tuple(settings), tuple(code), tuple(reordered))
 
 
 Pairs: TypeAlias = list[tuple[Instruction, Instruction]]
@@ -103,13 +110,6 @@ Pairs: TypeAlias = list[tuple[Instruction, Instruction]]
 
 def _value(instruction: Instruction) -> bytes:
     return instruction.computation.module.once(Fingerprints).of_value(instruction)
-
-
-def _runs_in_order(module: Module, computation: Computation) -> bool:
-    """Return whether the computation's instructions are kernels that run one after the other: the entry, and what
-    control flow calls."""
-    called_by = {caller.opcode for caller in module.callers.get(computation.name, ())}
-    return computation.is_entry or bool(called_by & {"while", "conditional", "call"})
 
 
 def _first_order_difference(alike: Pairs) -> tuple[str, str] | None:
@@ -147,14 +147,6 @@ def _leaves(config: str) -> dict[str, str]:
         else:
             leaves[name] = value if isinstance(value, str) else repr(value)
     return leaves
-
-
-def _header(before: Module, after: Module) -> Iterator[SettingDifference]:
-    ours, theirs = before.attributes, after.attributes
-    for name in dict.fromkeys((*ours, *theirs)):
-        first, second = (" ".join(side.get(name, "").split()) for side in (ours, theirs))
-        if first != second and name not in _HEADER_LEFT_OUT:
-            yield SettingDifference("", name, first, second)
 
 
 def _lines(

@@ -350,7 +350,6 @@ def _is_host(plane: Plane) -> bool:
 
 
 def _count(trace: Trace, line: PlaneLine) -> None:
-    """Count a line that has now been read completely."""
     trace.read += len(line)
     if line.damage and not line.plane.cut:
         trace.problems.append(f"{line.plane.name}: the rest of {line.name or 'a line'} cannot be read: {line.damage}")
@@ -358,7 +357,6 @@ def _count(trace: Trace, line: PlaneLine) -> None:
 
 @contextmanager
 def _note_damage(trace: Trace, where: str) -> Iterator[None]:
-    """Record as a problem where damage stopped the reading inside."""
     try:
         yield
     except _DAMAGE as error:

@@ -128,7 +128,13 @@ def transfers_of(trace: Trace) -> list[CopyTimes]:
 
     If the device's record does not give the direction, the call on the host that launched the copy does.
     """
-    calls = _host_calls(trace)
+    calls: dict[int, tuple[str, str]] = {}
+    """Name and `memcpy_details` of each host call that copied, by correlation id."""
+    for lane in trace.launches:
+        copying = lane.matching(_COPY_NAME.search) & (lane.correlations != ABSENT)
+        for index in np.flatnonzero(copying).tolist():
+            details = lane.copy.at(index) if lane.copy is not None else ""
+            calls[int(lane.correlations[index])] = (lane.names[int(lane.name_of[index])], details)
     rows: dict[tuple[str, str], CopyTimes] = {}
     for lane in trace.streams:
         for index in np.flatnonzero(copies_of(lane)).tolist():
@@ -155,19 +161,6 @@ def _copy_direction_and_bytes(lane: Lane, index: int, calls: dict[int, tuple[str
     if _SET_NAME.search(name) or _SET_NAME.search(call):
         return "fill", size
     return direction or _direction_in(name) or _direction_in(call) or "unknown", size
-
-
-def _host_calls(trace: Trace) -> dict[int, tuple[str, str]]:
-    """Return the name and `memcpy_details` of each host call that copied, by correlation id."""
-    calls: dict[int, tuple[str, str]] = {}
-    for lane in trace.launches:
-        if lane.correlation is None:
-            continue
-        copying = lane.matching(_COPY_NAME.search)
-        for index in np.flatnonzero(copying & (lane.correlation != ABSENT)).tolist():
-            details = lane.copy.at(index) if lane.copy is not None else ""
-            calls[int(lane.correlation[index])] = (lane.names[int(lane.name_of[index])], details)
-    return calls
 
 
 def launches_of(trace: Trace) -> dict[tuple[str, int], KernelLaunch]:

@@ -97,7 +97,6 @@ def _within_compiles(trace: Trace) -> list[Lane]:
 
 
 def _nested(lane: Lane) -> list[_Span]:
-    """Return the outermost spans of a thread."""
     order = np.lexsort((-lane.durations, lane.starts))
     tops: list[_Span] = []
     open_spans: list[_Span] = []

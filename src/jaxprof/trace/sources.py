@@ -138,7 +138,14 @@ def read_file(path: Path, advance: Callable[[float], None] = lambda share: None)
         raise FileRefusedError(f"{path} cannot be read: {system_words(error)}") from error
     problem, length = "", size
     if raw.startswith(_GZIP):
-        raw, problem = _unpack(raw[:size], path)
+        packed, raw = raw[:size], bytearray()
+        try:
+            for piece in unpack(packed, str(path)):
+                raw += piece
+        except zlib.error as error:  # what could be read is shown, with the problem
+            problem = f"{path} is damaged as a gzip file: {error}"
+        except EOFError:
+            problem = f"{path} is truncated: the gzip file has no end"
         advance(_READ)
         length = len(raw)
         raw += bytes(PADDING)
@@ -164,17 +171,3 @@ def _not_json(path: Path) -> FileRefusedError:
         if beside and "trace.json" in path.name
         else "A profile is the .xplane.pb that JAX writes beside a .trace.json.gz.",
     )
-
-
-def _unpack(raw: bytearray, path: Path) -> tuple[bytearray, str]:
-    """Return the content of a gzip file, as far as it can be read, and what is wrong with it. Raises
-    FileRefusedError."""
-    content = bytearray()
-    try:
-        for piece in unpack(raw, str(path)):
-            content += piece
-    except zlib.error as error:
-        return content, f"{path} is damaged as a gzip file: {error}"
-    except EOFError:
-        return content, f"{path} is truncated: the gzip file has no end"
-    return content, ""

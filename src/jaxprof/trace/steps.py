@@ -209,7 +209,6 @@ def _base(instruction: Message) -> str:
 
 
 def _opcodes_in(computations: Mapping[int, list[Message]], caller: Message, depth: int = 0) -> set[str]:
-    """Return the opcodes in what an instruction calls."""
     opcodes: set[str] = set()
     for number in caller.numbers(38) if depth < _DEEPEST else ():
         for instruction in computations.get(number, ()):
@@ -263,7 +262,9 @@ def steps_of(trace: Trace) -> Steps:
     is_collective = collective_ops(trace)
     inside, busy_all = 0, 0
     span = trace.span_ps or (0, 0)
-    for device in sorted({lane.device for lane in trace.op_lanes()}, key=_device_order):
+    devices = {lane.device: lane.device.rpartition(":") for lane in trace.op_lanes()}
+    # By their numbers: `gpu:2` before `gpu:10`.
+    for device in sorted(devices, key=lambda name: (devices[name][0], whole_number(devices[name][2]) or 0)):
         executing = executions_on(trace, device)
         annotations = annotations_in(trace)
         how, windows = _windows(trace, device, executing, annotations)
@@ -298,12 +299,6 @@ def steps_of(trace: Trace) -> Steps:
     how = per_device[0].found_by if per_device else ""
     total = sum(item.steps or 0 for item in per_device)
     return Steps(how, per_device, rows, total, (busy_all - inside) * PS, inside * PS, unlinked)
-
-
-def _device_order(device: str) -> tuple[str, int]:
-    """Return a sort key that puts `gpu:2` before `gpu:10`."""
-    name, _, number = device.rpartition(":")
-    return name, whole_number(number) or 0
 
 
 def _windows(trace: Trace, device: str, executions: list[Executions], annotations: Annotations) -> tuple[str, Windows]:
@@ -364,7 +359,11 @@ def _rows(device: str, windows: Windows, activity: _Activity, op_starts: Ints) -
     gaps = inside(busy | activity.executing) - inside(busy)
     idle = (ends - starts) - inside(busy | activity.executing)
     overlapped = inside(activity.collectives) - exposed
-    complete = _complete(windows, op_starts)[:STEPS_KEPT]
+    # A profile that began, or ended, in the middle of a step has clearly fewer ops in it than in every other step.
+    complete = np.ones(len(windows.starts), np.bool_)
+    if len(complete) > 2:
+        ops = np.searchsorted(op_starts, windows.ends) - np.searchsorted(op_starts, windows.starts)
+        complete[[0, -1]] = ops[[0, -1]] >= _CLEARLY * ops[1:-1].min()
     return [
         StepTimes(
             name=windows.names[index],
@@ -383,17 +382,3 @@ def _rows(device: str, windows: Windows, activity: _Activity, op_starts: Ints) -
         )
         for index in range(len(starts))
     ]
-
-
-def _complete(windows: Windows, op_starts: Ints) -> Flags:
-    """Return whether each step is complete: False for the first and the last if they have clearly fewer ops than every
-    other.
-
-    Such a profile began, or ended, in the middle of a step.
-    """
-    complete = np.ones(len(windows.starts), np.bool_)
-    if len(complete) < 3:
-        return complete
-    ops = np.searchsorted(op_starts, windows.ends) - np.searchsorted(op_starts, windows.starts)
-    complete[[0, -1]] = ops[[0, -1]] >= _CLEARLY * ops[1:-1].min()
-    return complete

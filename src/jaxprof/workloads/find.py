@@ -81,7 +81,6 @@ def find_all(target: str, arguments: Sequence[str] = (), inputs_from: str = "") 
 
 
 def _fitting(module: ModuleType, location: str, wanted: Sequence[str], arguments: Sequence[str]) -> list[Workload]:
-    """Return those of the functions `wanted` that can be called with `arguments`."""
     fitting: list[Workload] = []
     for name in wanted:
         with suppress(UsageError):
@@ -91,20 +90,17 @@ def _fitting(module: ModuleType, location: str, wanted: Sequence[str], arguments
 
 def functions_in(module: ModuleType) -> list[str]:
     """Return the names of a module's own functions, declared ones first, without inputs functions and classes."""
-    own = [
-        name
-        for name, value in vars(module).items()
-        if not name.startswith("_") and callable(value) and not isinstance(value, type) and _is_own(module, value)
-    ]
+    own = []
+    for name, value in vars(module).items():
+        if name.startswith("_") or not callable(value) or isinstance(value, type):
+            continue
+        # A partial does not say where it was defined, and counts if it is declared.
+        maker = getattr(value, "__module__", None)
+        if maker == module.__name__ or (maker == "functools" and declaration_of(value) is not None):
+            own.append(name)
     beside = {name + ending for name in own for ending in (COMPANION, SHARDINGS)}
     shown = [name for name in own if name not in beside]
     return sorted(shown, key=lambda name: declaration_of(vars(module)[name]) is None)
-
-
-def _is_own(module: ModuleType, value: object) -> bool:
-    """Return whether `value` was defined in `module`. A partial does not say where, and counts if it is declared."""
-    maker = getattr(value, "__module__", None)
-    return maker == module.__name__ or (maker == "functools" and declaration_of(value) is not None)
 
 
 def _workload(
@@ -277,7 +273,6 @@ def _put_first_on_path(folder: Path) -> None:
 
 
 def _broken(location: str, error: BaseException, path: Path | None = None) -> UsageError:
-    """Return the error for a file that cannot be imported, with the reason and the line."""
     if isinstance(error, SyntaxError):
         line = (error.text or "").strip()
         return UsageError(

@@ -284,7 +284,6 @@ class _TargetCompile:
         return self._compile_program(program_of(traced, shardings, annotated=False), traced, leaves)
 
     def _report_sharding(self, leaves: Sequence[ShardedLeaf], specs: Mapping[int, PartitionSpec], mesh: Mesh) -> None:
-        """Report how the inputs are spread, and how to change it."""
         from jaxprof.engine.measure.sharding import split_text
 
         argument = leaves[-1].name.partition("/")[0] if leaves else "0"

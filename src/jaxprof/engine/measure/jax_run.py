@@ -400,7 +400,6 @@ def _refuse_what_does_not_fit(reporter: Reporter, program: StagedProgram, device
 
 
 def _free_bytes(device: Any) -> int | None:
-    """Return the memory that programs on `device` may still take; None if unknown."""
     if device is None or getattr(device, "platform", "cpu") == "cpu":
         return available_host_bytes()
     described = describe(device)

@@ -134,7 +134,6 @@ def dead_operations(jaxpr: Any) -> list[str]:
 
 
 def _costly(equation: Any) -> list[str]:
-    """Return the costly primitives of an equation, and of the functions inside it."""
     if equation.primitive.name in _COSTLY:
         return [equation.primitive.name]
     return [name for jaxpr in inside(equation) for nested in jaxpr.eqns for name in _costly(nested)]

@@ -221,7 +221,6 @@ def _shape(like: Any, sharding: Sharding | None) -> Any:
 
 
 def _with_name(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return the function under the user's name, which also names the module."""
     function.__name__ = function.__qualname__ = re.sub(r"\W+", "_", name, flags=re.ASCII) or "program"
     return function
 

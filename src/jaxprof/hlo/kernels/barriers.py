@@ -250,15 +250,13 @@ def _is_apart_on_cpu(passage: Passage) -> bool:
     if platform_of(made.computation.module) != "cpu":
         return False
     root = (made.called_root if made.opcode == "fusion" else None) or made
-    both = made, passage.consumer.instruction
-    return root.opcode not in _FUSED_ON_CPU or any(map(_is_long_concatenation, both))
-
-
-def _is_long_concatenation(instruction: Instruction) -> bool:
-    held = [inner for inner in instructions_in(instruction) if inner.opcode not in FREE]
-    instruction = held[0] if len(held) == 1 else instruction
-    shape = instruction.shape
-    if instruction.opcode != "concatenate" or shape.layout is None:
-        return False
-    along = instruction.integers("dimensions")
-    return len(instruction.operands) > 8 or (shape.rank > 1 and along == shape.layout.minor_to_major[:1])
+    if root.opcode not in _FUSED_ON_CPU:
+        return True
+    for instruction in (made, passage.consumer.instruction):
+        inside = [inner for inner in instructions_in(instruction) if inner.opcode not in FREE]
+        only = inside[0] if len(inside) == 1 else instruction
+        if only.opcode == "concatenate" and only.shape.layout is not None:
+            is_along_fastest = only.integers("dimensions") == only.shape.layout.minor_to_major[:1]
+            if len(only.operands) > 8 or (only.shape.rank > 1 and is_along_fastest):
+                return True
+    return False

@@ -121,7 +121,13 @@ class Flow:
                 instruction = instruction.operand(0)
             elif opcode == "parameter" and instruction.computation.name in self._callers:
                 crossed = True
-                instruction = _argument(self._callers[instruction.computation.name], instruction)
+                name, number = instruction.computation.name, instruction.parameter_number or 0
+                caller = self._callers[name]
+                if caller.opcode == "conditional":
+                    if name not in caller.called:
+                        return None
+                    number = 1 + caller.called.index(name)  # each branch has its own operand, after the selector
+                instruction = caller.operand(number)
             elif opcode in ("while", "call"):
                 crossed = True
                 instruction = instruction.called_root
@@ -134,16 +140,3 @@ class Flow:
 
 def _array(maker: Kernel, member: Member) -> Array:
     return (maker, member) if member else maker
-
-
-def _argument(caller: Instruction, parameter: Instruction) -> Instruction | None:
-    """Return what the caller passes to a parameter: the branch's own operand for a conditional, the initial state for a
-    loop."""
-    if caller.opcode == "conditional":
-        names = caller.called
-        try:
-            branch = names.index(parameter.computation.name)
-        except ValueError:
-            return None
-        return caller.operand(1 + branch)
-    return caller.operand(parameter.parameter_number or 0)

@@ -20,7 +20,7 @@ from jaxprof.hlo.kernels.cost import NOTHING, Cost
 from jaxprof.hlo.kernels.cost.flops import CostModel
 from jaxprof.hlo.kernels.cost.traffic import TrafficModel
 from jaxprof.hlo.kernels.execution import CallEdge, Execution, calls_of, is_one_kernel
-from jaxprof.hlo.kernels.kinds import KernelKind, instructions_in, kind_of, platform_of
+from jaxprof.hlo.kernels.kinds import instructions_in, kind_of, platform_of
 from jaxprof.hlo.kernels.opcodes import ARITHMETIC, CONTROL, PRODUCTS, SAME_PLACE, TRANSCENDENTAL, base_opcode
 from jaxprof.hlo.kernels.origin import HloSourceLocation, OpPath, Origin, op_path, origins, sources_of
 from jaxprof.hlo.shape import Shape
@@ -335,6 +335,10 @@ def _traits(instruction: Instruction, costs: CostModel, traffic: TrafficModel) -
         if heavy is instruction:
             heavy = max(held, key=lambda inner: costs.instruction(inner).flops, default=instruction)
     wrapped = instruction.wrapped_opcode if opcode == "async-start" else ""
+    # A product computes with the dtype of its operands, whatever it writes.
+    operand = heavy.operand(0) if kind.words in MATRIX_KINDS else None
+    result = heavy if opcode in CONTROL else instruction
+    leaves = (operand.shape.leaves() if operand is not None else ()) or result.shape.leaves()
     precision = ""
     if kind.words in MATRIX_KINDS:
         requested = heavy.attributes.get("operand_precision", "").strip("{}").split(",")
@@ -350,18 +354,11 @@ def _traits(instruction: Instruction, costs: CostModel, traffic: TrafficModel) -
         bytes_written=bytes_written,
         estimated=cost.estimated,
         target=kind.target,
-        dtype=_dtype(heavy if opcode in CONTROL else instruction, heavy, kind),
+        dtype=leaves[0].dtype if leaves else "",
         precision=precision,
         sizes=sizes,
         unsized=cost.unsized if opcode in CONTROL else bool(instruction.shape.dtype) and not instruction.shape.known,
     )
-
-
-def _dtype(instruction: Instruction, heavy: Instruction, kind: KernelKind) -> str:
-    """Return the dtype of a kernel, of which `heavy` is the first dot or convolution, or the kernel itself."""
-    operand = heavy.operand(0) if kind.words in MATRIX_KINDS else None
-    leaves = (operand.shape.leaves() if operand is not None else ()) or instruction.shape.leaves()
-    return leaves[0].dtype if leaves else ""
 
 
 _BY_ATTRIBUTES = SAME_PLACE | {

@@ -72,7 +72,10 @@ def kind_of(instruction: Instruction, inside: Sequence[Instruction] | None = Non
     if opcode == "convolution":
         return KernelKind("GEMM" if is_matmul(instruction) else "convolution")
     if opcode in ("copy", "copy-start"):
-        return KernelKind("transfer" if _crosses_to_host(instruction) else "copy")
+        operand = instruction.operand(0)
+        shapes = [*instruction.shape.leaves(), *(operand.shape.leaves() if operand is not None else ())]
+        spaces = {shape.layout.memory_space for shape in shapes if shape.layout and shape.rank}
+        return KernelKind("transfer" if HOST_MEMORY in spaces and len(spaces) > 1 else "copy")
     if opcode in ("send", "recv"):
         # Without the attribute, the transfer is between devices: stages of a pipeline.
         return KernelKind("transfer" if instruction.attributes.get("is_host_transfer") == "true" else opcode)
@@ -148,7 +151,6 @@ def _of_fusion(fusion: Instruction, inside: Sequence[Instruction]) -> KernelKind
 
 
 def _is_attention(fusion: Instruction) -> bool:
-    """Return whether two of the fusion's products have a softmax between them."""
     for value in values_in((fusion,)):
         scores = scores_before(value) if is_product(value.instruction) else None
         if scores is not None and scores.fusions[:1] == (fusion,):
@@ -173,13 +175,6 @@ def values_in(fusions: tuple[Instruction, ...]) -> Iterator[Value]:
 def values_of(kernel: Instruction) -> Iterator[Value]:
     """Yield the operations in a kernel: those in a fusion, or the kernel itself."""
     return values_in((kernel,)) if kernel.opcode == "fusion" else iter([Value(kernel)])
-
-
-def _crosses_to_host(copy: Instruction) -> bool:
-    operand = copy.operand(0)
-    shapes = [*copy.shape.leaves(), *(operand.shape.leaves() if operand is not None else ())]
-    spaces = {shape.layout.memory_space for shape in shapes if shape.layout and shape.rank}
-    return HOST_MEMORY in spaces and len(spaces) > 1
 
 
 def reorders(instruction: Instruction) -> bool:

@@ -195,7 +195,12 @@ class Scope:
         """Let results take over the slots of operands that end there, so both share one slot."""
         made = grouped((slot.maker.name, slot) for slot in self.slots)
         for position, instruction in enumerate(self.instructions):
-            if not _may_take_over_slot(instruction):
+            may = instruction.opcode in _TAKES_OVER_SLOT
+            if instruction.opcode == "fusion":
+                root = instruction.called_root
+                is_elementwise = instruction.attributes.get("kind") == "kLoop"
+                may = is_elementwise or (root is not None and is_update_of_parameter(root))
+            if not may:
                 continue
             free = [
                 slot
@@ -245,19 +250,11 @@ class Scope:
         return own + self.within(at)
 
 
-def _may_take_over_slot(instruction: Instruction) -> bool:
-    if instruction.opcode != "fusion":
-        return instruction.opcode in _TAKES_OVER_SLOT
-    root = instruction.called_root
-    return instruction.attributes.get("kind") == "kLoop" or (root is not None and is_update_of_parameter(root))
-
-
 Held: TypeAlias = "BufferSlot | list[Held]"
 """The slots of a value: one for an array, a list for a tuple."""
 
 
 def _slots(held: Held) -> Iterator[BufferSlot]:
-    """Yield the slots of a value in the order of its leaves."""
     waiting = [held]
     while waiting:  # without recursion, because a file may nest tuples deeper than Python's stack
         each = waiting.pop()
@@ -275,7 +272,6 @@ def _at_path(held: Held, path: str) -> Held:
 
 
 def _member(held: Held, number: int) -> Held:
-    """Return the slots of a member of a tuple; empty if there is none."""
     return held[number] if isinstance(held, list) and 0 <= number < len(held) else []
 
 

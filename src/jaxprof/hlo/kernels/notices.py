@@ -44,7 +44,6 @@ def _scan(module: Module) -> tuple[list[Computation], set[str]]:
 
 
 def _problem_of(instruction: Instruction) -> str:
-    """Return what cannot be read of an instruction; empty if it can be read."""
     if not instruction.readable:
         return "not an instruction"
     if not instruction.shape.dtype:
@@ -102,7 +101,15 @@ def _of_outline(module: Module) -> Iterator[Notice]:
         message = f"the entry is missing: none of {integer(count)} computations has the arrays that the header states"
         yield Notice("no-entry", message, _TRUNCATED)
     elif not marked:
-        yield from _entry_notice(module, module.entry.name)
+        # XLA's reader takes the last computation, which even a truncated text has.
+        entry = module.entry.name
+        alone = [name for name in module.computations if name != entry and name not in module.callers]
+        message = f"no computation is marked ENTRY: the last one, {entry!r}, is taken for it, as XLA does"
+        if alone:
+            called_by_none = and_more([*map(repr, alone)], _NAMED)
+            yield Notice("no-entry", f"{message}; nothing calls {called_by_none}", _TRUNCATED)
+        else:
+            yield Notice("entry-assumed", message, serious=False)
     if count and not module.is_optimised:
         yield Notice(
             NOT_OPTIMISED,
@@ -110,17 +117,6 @@ def _of_outline(module: Module) -> Iterator[Notice]:
             "kernels",
             "Compile it, or give the text after optimisation.",
         )
-
-
-def _entry_notice(module: Module, entry: str) -> Iterator[Notice]:
-    """Yield a notice that no computation is marked ENTRY: XLA's reader takes the last one, which even a truncated text
-    has."""
-    alone = [name for name in module.computations if name != entry and name not in module.callers]
-    message = f"no computation is marked ENTRY: the last one, {entry!r}, is taken for it, as XLA does"
-    if alone:
-        yield Notice("no-entry", f"{message}; nothing calls {and_more([*map(repr, alone)], _NAMED)}", _TRUNCATED)
-    else:
-        yield Notice("entry-assumed", message, serious=False)
 
 
 def _of_contents(module: Module) -> Iterator[Notice]:

@@ -258,7 +258,17 @@ def attributes(instruction: Message) -> Iterator[str]:
         yield f"slice={{{', '.join(parts)}}}"
     yield from _collective(instruction)
     if opcode == "custom-call":
-        yield from _custom_call(instruction)
+        if instruction.number(56):
+            shapes = ", ".join(map(shape_text, instruction.messages(57)))
+            yield f"operand_layout_constraints={{{shapes}}}"
+        if version := _API_VERSIONS.get(instruction.number(77)):
+            yield f"api_version=API_VERSION_{version}"
+        if aliases := instruction.messages(74):
+            listed = (
+                f"{in_braces(alias.numbers(1))}: ({alias.number(2)}, {in_braces(alias.numbers(3))})"
+                for alias in aliases
+            )
+            yield f"output_to_operand_aliasing={{{', '.join(listed)}}}"
     if 40 in instruction:
         yield f"sharding={sharding_text(instruction.message(40))}"
     if (thread := instruction.text(79)) and thread != "main":
@@ -386,7 +396,6 @@ def _precision(proto: Message) -> Iterator[str]:
 
 
 def _flags(*fields: tuple[int, str]) -> _Writer:
-    """Return a writer of flags that skips those that are not set."""
 
     def write(proto: Message) -> Iterator[str]:
         yield from (f"{name}=true" for number, name in fields if proto.number(number))
@@ -443,20 +452,6 @@ def _collective(instruction: Message) -> Iterator[str]:
         yield f"replica_groups={{{','.join(groups)}}}"
     if pairs := [in_braces((pair.number(1), pair.number(2))) for pair in instruction.messages(52)]:
         yield f"source_target_pairs={{{','.join(pairs)}}}"
-
-
-def _custom_call(instruction: Message) -> Iterator[str]:
-    if instruction.number(56):
-        shapes = ", ".join(shape_text(shape) for shape in instruction.messages(57))
-        yield f"operand_layout_constraints={{{shapes}}}"
-    if version := _API_VERSIONS.get(instruction.number(77)):
-        yield f"api_version=API_VERSION_{version}"
-    if 74 in instruction:
-        pairs = (
-            f"{in_braces(alias.numbers(1))}: ({alias.number(2)}, {in_braces(alias.numbers(3))})"
-            for alias in instruction.messages(74)
-        )
-        yield f"output_to_operand_aliasing={{{', '.join(pairs)}}}"
 
 
 _CALLING = {
@@ -615,7 +610,9 @@ class _ModuleWriter:
             parts.append(f"metadata={{{metadata}}}")
         if config := instruction.octets(43) or self._payload(instruction.message(99)):
             written = config.decode("utf-8", "replace")
-            parts.append(f"backend_config={written if _is_bare(written) else quote(written)}")
+            # A JSON object stands out from the text around, so the printer leaves out its quotes.
+            is_object = written.startswith("{") and end_of_brackets(written, 0, len(written)) == len(written)
+            parts.append(f"backend_config={written if is_object else quote(written)}")
         return ", ".join(parts)
 
     def _callee_attributes(self, opcode: str, numbers: list[int], *, by_predicate: bool) -> Iterator[str]:
@@ -656,12 +653,6 @@ class _ModuleWriter:
 
 def _name(number: int, names: Mapping[int, str]) -> str:
     return names.get(number) or names.get(number & OWN_ID) or f"unknown.{number}"
-
-
-def _is_bare(config: str) -> bool:
-    """Return whether the printer leaves out the quotes: the settings are a JSON object, which stands out from the text
-    around."""
-    return config.startswith("{") and end_of_brackets(config, 0, len(config)) == len(config)
 
 
 def _tables(index: Message) -> Iterator[str]:

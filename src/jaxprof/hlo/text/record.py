@@ -147,8 +147,10 @@ class Record:
                 self._called = ()
             else:
                 written = self.attributes
+                values = [_COMMENT.sub("", written[key]) for key in CALLING_ATTRIBUTES if key in written]
+                # A value with `=` is a computation written in place of a name.
                 self._called = tuple(
-                    name for key in CALLING_ATTRIBUTES if key in written for name in _names(written[key])
+                    name for value in values if "=" not in value for name in COMPUTATION_NAME.findall(value)
                 )
         return self._called
 
@@ -162,12 +164,6 @@ class Record:
             raw = self.attributes.get("metadata", "") if "metadata" in self.text[self.inside[1] : self.limit] else ""
             self._metadata = read_metadata(raw[1:-1] if raw.endswith("}") else raw[1:])
         return self._metadata
-
-
-def _names(value: str) -> list[str]:
-    """Return the computations that an attribute's value names."""
-    value = _COMMENT.sub("", value) if "/*" in value else value
-    return [] if "=" in value else COMPUTATION_NAME.findall(value)
 
 
 UNREADABLE = Record("", (0, 0), "", (0, 0), 0)

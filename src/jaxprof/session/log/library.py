@@ -385,10 +385,15 @@ class Library:
         is_job = _is_job(path, "deleted")
         _refuse_written(path, "deleted")
         try:
-            strange = sorted(entry.name for entry in path.iterdir() if not _is_ours(entry)) if is_job else []
+            strange = []
+            for entry in path.iterdir() if is_job else ():
+                # What jaxprof wrote may be unfinished: `.ranks.json.1f2e3d4c.partial`.
+                written = re.sub(r"^\.(.+?)(\.[0-9a-f]{8})?\.partial$", r"\1", entry.name)
+                if written not in _OURS and process_number(written) is None:
+                    strange.append(entry.name)
             if strange:
                 raise StorageError(
-                    f"{path} cannot be deleted: it also holds {and_more(strange, 1)}",
+                    f"{path} cannot be deleted: it also holds {and_more(sorted(strange), 1)}",
                     "Move files that are not part of the job elsewhere, or delete the folder with `rm -r`.",
                 )
             if is_job and not path.is_symlink():
@@ -454,9 +459,3 @@ def _refuse_written(path: Path, done: str) -> None:
     if is_written(path):
         what = f"{path.name} cannot be {done}: it is being written"
         raise StorageError(what, "Wait until its runs are over, or cancel them.")
-
-
-def _is_ours(path: Path) -> bool:
-    """Return whether jaxprof wrote the file at `path`, even if unfinished (`.ranks.json.1f2e3d4c.partial`)."""
-    name = re.sub(r"^\.(.+?)(\.[0-9a-f]{8})?\.partial$", r"\1", path.name)
-    return name in _OURS or process_number(name) is not None

@@ -423,7 +423,6 @@ def _lines(parts: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _parts(file: int, size: int) -> Iterator[bytes]:
-    """Yield the first `size` bytes of the file, in parts."""
     at = 0
     while at < size:
         os.lseek(file, at, os.SEEK_SET)
