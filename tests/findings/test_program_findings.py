@@ -135,6 +135,13 @@ def checked(setting, count):
     return changed(made.steady(count, {"device_busy": 1.0}), e.ProgramSampled, debug_settings=[setting])
 
 
+def profiled(count):
+    """Ten seconds of work, in `count` of which the program has the profiler on."""
+    work = made.steady(10, {"device_busy": 1.0})
+    on = changed(work[:count], e.ProgramSampled, profiled_seconds=1.0, profiled_from=made.at(12))
+    return [*on, *work[count:]]
+
+
 def after_import(*inside):
     return [made.sampled(0, 3.0, {"import": 3.0}), *inside]
 
@@ -233,6 +240,7 @@ PAIRS = {
         after_import(*checked("jax_debug_nans", 6), *made.steady(4, {"device_busy": 1.0})),
         after_import(*checked("jax_debug_nans", 4), *made.steady(6, {"device_busy": 1.0})),
     ),
+    "profiler_on": (after_import(*profiled(6)), after_import(*profiled(4))),
     "caches_cleared": (
         again("caches_cleared", 2, cleared_at=made.at(97)),
         again("caches_cleared", 1, cleared_at=made.at(97)),
@@ -489,6 +497,7 @@ EDGES = {
 """Where a finding begins: the events on the one side, and on the other."""
 
 SAID = {
+    "a profiler that is never stopped": ("profiler_on", profiled(10)),
     "calls through a library": (
         "dispatch_bound",
         [made.compiled(), *loop(THROUGH, WRAPPED), timed(1_000, 2e-3, at88=1.0)],

@@ -2,16 +2,20 @@
 
 import tempfile
 import threading
+from functools import partial
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxprof.events import CaptureWindow, Compiled, SourceLocation, StageRunning, StepsCounted
+from jaxprof.events import NOWHERE, CaptureWindow, Compiled, SourceLocation, StageRunning, StepsCounted
 from jaxprof.recorder.capture_window import SETTLED_SECONDS, UNCOUNTED_SECONDS, CaptureWindows
+from jaxprof.recorder.guest import start_thread
+from jaxprof.recorder.profiler_use import ProfilerUse
 from jaxprof.trace.sources import read_profile
 from jaxprof.trace.summary import op_times
+from waiting import until
 
 COMPILED = Compiled(function="step", compile_seconds=0.1)
 
@@ -214,3 +218,30 @@ def test_compiling_does_not_wait_for_the_profilers_stop(stage, monkeypatch):
     monkeypatch.setattr(jax.profiler, "stop_trace", stop_trace)
     stage.window.end()
     assert stage.states == ["began", "ended"]
+
+
+def test_the_programs_own_profiles_are_timed_and_windows_are_none(stage, tmp_path):
+    now = [10.0]
+    use = ProfilerUse(clock=lambda: now[0])
+    before = {name: getattr(jax.profiler, name) for name in ("start_trace", "stop_trace", "trace")}
+    use.attach()
+    start_thread(partial(stage.window.begin, seconds=1.0))
+    until(lambda: stage.states == ["began"])
+    now[0] += 5.0
+    stage.after(2.0)
+    assert (use.seconds(), use.where) == (0.0, NOWHERE)
+    jax.profiler.start_trace(tmp_path / "own")
+    now[0] += 2.0
+    assert (use.seconds(), use.where.file, use.where.function) == (
+        2.0,
+        __file__,
+        "test_the_programs_own_profiles_are_timed_and_windows_are_none",
+    )
+    jax.profiler.stop_trace()
+    now[0] += 4.0
+    with jax.profiler.trace(tmp_path / "own"):
+        now[0] += 1.0
+    now[0] += 4.0
+    assert use.seconds() == 3.0
+    use.detach()
+    assert {name: getattr(jax.profiler, name) for name in before} == before

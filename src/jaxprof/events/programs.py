@@ -381,6 +381,10 @@ class ProgramSampled(Event):
     device_wait_seconds: float | None = None
     """Seconds for which the device blocked the main thread, by the thread's CPU clock: it did not run, did not wait for
     a processor, and was not blocked elsewhere. None if the system has no such clock."""
+    profiled_seconds: float = 0.0
+    """Seconds for which the program itself had JAX's profiler on."""
+    profiled_from: SourceLocation = NOWHERE
+    """The program's line that switched the profiler on last."""
     debug_settings: list[str] = field(default_factory=list)
     """The options of `jax.config` for finding faults that were on for the whole process at the end of the window."""
     debug_settings_at: dict[str, SourceLocation] = field(default_factory=dict)

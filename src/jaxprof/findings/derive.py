@@ -146,7 +146,7 @@ def _merged(findings: Iterable[Finding]) -> Iterator[Finding]:
         yield replace(first, also=also)
 
 
-_PROGRAM_FAULTS = ("program_failed", "standstill", "debug_settings")
+_PROGRAM_FAULTS = ("program_failed", "standstill", "debug_settings", "profiler_on")
 """Findings after which the other figures describe another program, or part of the program."""
 _CACHE_SHARE = 0.5
 """Share of the program's work, in compilations that are in no finding, from which a cache is recommended."""

@@ -67,6 +67,7 @@ class Recorder:
         self._ledger: Any = None
         self._sampler: Any = None
         self._window: Any = None
+        self._profiler: Any = None
         self._call_capture: Any = None
         self._requests: deque[tuple[float | None, int | None]] = deque()
         self.on_tick: Callable[[float], object] = lambda now: None
@@ -155,6 +156,7 @@ class Recorder:
         self._emit(JaxImported(seconds=seconds, version=version))
         for what, step in (
             ("the ledger", self._start_ledger),
+            ("the profiler's use", self._start_profiler_use),
             ("the capture window", self._start_window),
             ("the function", self._start_call_capture),
             ("the samples", self._start_sampler),
@@ -173,6 +175,12 @@ class Recorder:
         self._window = CaptureWindows(
             self._emit, compiles_now=lambda: self._ledger is not None and bool(self._ledger.running())
         )
+
+    def _start_profiler_use(self) -> None:
+        from jaxprof.recorder.profiler_use import ProfilerUse
+
+        self._profiler = ProfilerUse()
+        self._profiler.attach()
 
     def _start_call_capture(self) -> None:
         if self._options.function:
@@ -199,6 +207,7 @@ class Recorder:
         )
         self._sampler.on_tick = self._tick
         self._sampler.turns = lambda: self._window.turns if self._window is not None else 0
+        self._sampler.profiler = self._profiler
         self._sampler.start()
 
     def _take(self, event: Event) -> None:
@@ -258,6 +267,8 @@ class Recorder:
             steps.append(("the capture window", self._window.end))
         if self._sampler is not None:
             steps.append(("the samples", self._sampler.stop))
+        if self._profiler is not None:
+            steps.append(("the profiler's use", self._profiler.detach))
         if self._ledger is not None:
             steps += [("the ledger", self._ledger.finish), ("the ledger", self._ledger.detach)]
         return steps

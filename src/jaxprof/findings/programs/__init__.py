@@ -153,12 +153,13 @@ def paused(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
 
 
 CHECKS = (
-    program_failed, standstill, paused, compiling.debug_settings, compiling.caches_cleared, compiling.closure_varies,
-    compiling.recompile_in_loop, compiling.varying_shapes, compiling.static_argument_varies,
-    compiling.weak_type_flips, compiling.arguments_vary, compiling.large_program, loops.callback_in_loop,
-    loops.repeated_fetch, loops.host_sync, arrays.numpy_argument, loops.op_by_op_loop, arrays.implicit_transfers,
-    loops.data_waits, loops.host_work, loops.dispatch_bound, compiling.many_tiny_jits, compiling.slow_tracing,
-    compiling.captured_constants, starting.slow_import, arrays.arrays_grow, arrays.unused_donation,
+    program_failed, standstill, paused, compiling.debug_settings, compiling.profiler_on, compiling.caches_cleared,
+    compiling.closure_varies, compiling.recompile_in_loop, compiling.varying_shapes,
+    compiling.static_argument_varies, compiling.weak_type_flips, compiling.arguments_vary, compiling.large_program,
+    loops.callback_in_loop, loops.repeated_fetch, loops.host_sync, arrays.numpy_argument, loops.op_by_op_loop,
+    arrays.implicit_transfers, loops.data_waits, loops.host_work, loops.dispatch_bound, compiling.many_tiny_jits,
+    compiling.slow_tracing, compiling.captured_constants, starting.slow_import, arrays.arrays_grow,
+    arrays.unused_donation,
 )  # fmt: skip
 """All checks, in the order in which they claim seconds: more specific ones first."""
 REMARKS = (compiling.compile_dominates, compiling.cache_off)

@@ -625,6 +625,8 @@ _SETTINGS = {
     "jax_disable_most_optimizations": "XLA leaves out most of its optimisations",
     "jax_check_tracer_leaks": "each trace is searched for leaked tracers, and none is kept",
 }
+_STILL = 0.95
+"""Share of the last sample window with the profiler on from which it was on at its end."""
 _MOSTLY = 0.5
 """Share of the program's own time under a setting from which the whole program counts as running with it."""
 
@@ -651,6 +653,30 @@ def debug_settings(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
                 own_fix=f"Turn it off, and measure again: jax.config.update('{name}', False), or {name.upper()}=0 in "
                 "the environment.",
             )
+
+
+@check(
+    "the program's own profiler is on for most of the run",
+    "While jax.profiler.start_trace is on, each operation of the host and of the device is written down in memory: "
+    "short steps take longer, memory grows, and stop_trace takes as long as there is to write.",
+    "Profile some steps after the first ones: jax.profiler.start_trace before them, stop_trace after them. Figures "
+    "taken with it on are not those of the program.",
+)
+def profiler_on(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
+    """Yield a finding if the program had the profiler on for most of its own time, or never switched it off."""
+    windows = result.sample_windows
+    whole = sum(took for window in windows for state, took in window.states.items() if state != "import")
+    took = sum(window.profiled_seconds for window in windows)
+    if not took or took <= _MOSTLY * whole:
+        return
+    last = windows[-1]
+    on_at_end = last.profiled_seconds >= _STILL * (last.monotonic_seconds - last.began_seconds)
+    never = ", and never stopped" if result.ended and on_at_end else ""
+    yield Finding(
+        "profiler_on",
+        f"jax.profiler was on for {seconds(took)}, {percent(min(1.0, took / whole))} of the program's own time{never}",
+        (next((window.profiled_from for window in reversed(windows) if window.profiled_from), None),),
+    )
 
 
 @check(

@@ -29,6 +29,7 @@ from jaxprof.events import (
 from jaxprof.recorder.compiles.ledger import Ledger
 from jaxprof.recorder.frame_owner import USER, file_kind
 from jaxprof.recorder.guest import CollectorElsewhere, start_thread
+from jaxprof.recorder.profiler_use import ProfilerUse
 from jaxprof.recorder.samples.call_text import is_a, names_in, source_lines
 from jaxprof.recorder.samples.classifier import Classifier
 from jaxprof.recorder.samples.cpu_clock import (
@@ -145,6 +146,9 @@ class StackSampler:
         """Called by the sampler's thread several times a second, with the monotonic time. Raises nothing."""
         self.turns: Callable[[], int] = int
         """Returns a number that rises when the recorder itself makes this thread wait: no pause."""
+        self.profiler: ProfilerUse | None = None
+        """The program's own use of JAX's profiler; None if it is not watched."""
+        self._profiled = 0.0
         self._emit, self._ledger, self._main_thread = emit, ledger, main_thread
         self._began = began_seconds
         self._stop = _thread.allocate_lock()
@@ -356,6 +360,9 @@ class StackSampler:
             self._settings_sought.update(new)
             self._settings_at |= settings_lines(new)
         at = {name: self._settings_at[name] for name in names if name in self._settings_at}
+        if self.profiler is not None:
+            profiled, self._profiled = self._profiled, self.profiler.seconds()
+            event = replace(event, profiled_seconds=self._profiled - profiled, profiled_from=self.profiler.where)
         self._emit(replace(event, debug_settings=names, debug_settings_at=at))
         self._set_pace(own)
         transfers = self._window.transfers(now)
