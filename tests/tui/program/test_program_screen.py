@@ -116,7 +116,7 @@ async def test_times_lines_sources_and_advice_and_no_list_is_drawn_again_in_vain
         await walk.press("5 end", "wall time ")
         assert "100" in walk.row("wall time  ").split()
         await walk.through("""
-            m L down enter | train.py:91: its text was not recorded
+            m L enter | train.py:91: its text was not recorded
             escape 2 m a | @ExplanationDialog | 1. | verify: jaxprof
             y
         """)
@@ -139,7 +139,7 @@ async def test_times_lines_sources_and_advice_and_no_list_is_drawn_again_in_vain
         assert "0 ns" not in walk.text, "what is all inside others has no time of its own"
         tree = walk.find(TimeTree)
         every = len(tree.keys)
-        await walk.press("down down down left")
+        await walk.press("down down left")
         assert len(tree.keys) == every - 1, "the state in that line is out of view"
         grown = len(tree.opened)
         tree.show({"": tree.row(())}, same=True)
@@ -165,7 +165,7 @@ async def test_times_lines_sources_and_advice_and_no_list_is_drawn_again_in_vain
         await walk.show(tape, "program")
         await walk.through("""
             5 m L | line_91 = 91
-            down enter | @SourceLines | ▸ 91 line_91 = 91
+            enter | @SourceLines | ▸ 91 line_91 = 91
             escape 2 m f down enter | ▸ 88 line_88 = 88
         """)
 
@@ -176,7 +176,7 @@ async def test_nothing_is_obeyed_that_comes_from_outside():
         assert walk.text.count("[b]jit[/x]␛[31m␊") > 2
         await walk.through("""
             m b enter down down enter | static argument [b]jit[/x]␛[31m␊
-            escape 5 m L down enter | its text was not recorded
+            escape 5 m L enter | its text was not recorded
         """)
         assert not {"\x1b", "\u202e"} & set(walk.text)
         await walk.press("escape 3")

@@ -113,8 +113,11 @@ class TimeTree(TreeView[TimeNode], keys="time_tree"):
             self.opened_at_first = frozenset(self.opened)
         self.show_rows({(): root} if root is not None else {})
         if not same:
-            self.move_to(0)
+            self.move_to(min(1, self.count - 1))  # on what took most: the row above is the whole
         self.refresh()
+
+    def can_open(self, key: Hashable | None) -> bool:
+        return key != () and super().can_open(key)  # the whole is never closed: nothing else would be left
 
     @property
     def _whole(self) -> float:
