@@ -94,6 +94,7 @@ WORKERS = made.line(85, 0.4, "waiting", "pool.imap()")
 STARTED = made.sampled(0, 4.0, {"waiting": 4.0}, [{**WORKERS, "seconds": 4.0}])
 SORT = made.line(30, 0.4, "data", "np.sort()", under=86)
 CALLBACK = made.line(88, 0.4, "host_busy", "step", kind="callback")
+PLACED = made.line(88, 0.4, "transfer", "jax.device_put()")
 COPIED = made.line(91, 0.4, "transfer", "x > 3", kind="transfer")
 SINGLE = made.line(89, 0.5, "host_busy", "x + batch", kind="dispatch")
 AROUND = made.line(89, 0.4, "host_busy", kind="call")
@@ -257,6 +258,7 @@ PAIRS = {
     "host_sync": (loop(SYNC), loop({**SYNC, "kind": "compiled", "call": "step"})),
     "op_by_op_loop": ([*eager(), *loop(BUSY)], [*eager(), *loop({**BUSY, "kind": "host", "call": "plt.draw()"})]),
     "numpy_argument": ([made.compiled(numpy_bytes=8 << 20), *loop(FED)], loop({**FED, "kind": "compiled"})),
+    "unchanging_transfer": (loop(site(PLACED, unchanging=True)), loop(PLACED)),
     "implicit_transfers": (
         [*loop(COPIED), SEEN_COPIES],
         [*loop({**COPIED, "seconds": 0.04}), SEEN_COPIES],
@@ -518,6 +520,10 @@ SAID = {
         [ended(1, "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 8.00 TiB for an array")],
     ),
     "an exit code": ("program_failed", [*loop(), ended(3, "")]),
+    "the same list in each step": (
+        "unchanging_transfer",
+        loop(site({**PLACED, "state": "data", "kind": "data", "call": "jnp.array()"}, unchanging=True)),
+    ),
     "one short batch": ("varying_shapes", again("shape", 1, compile_seconds=0.5)),
     "operations of many shapes": (
         "varying_shapes",

@@ -318,6 +318,9 @@ class LoopSite:
     """Whether the loop is in a library, not in the user's code."""
     conditional: bool = False
     """Whether the line is under a condition, so that not every iteration executes it."""
+    unchanging: bool = False
+    """Of a call that puts data on a device: whether nothing in the loop changes what it takes, as far as the source
+    shows."""
 
     @property
     def key(self) -> tuple[str, str, int]:

@@ -390,6 +390,19 @@ class TestJax:
             (TRANSFER, ""),
         ]
 
+    def test_a_list_is_made_an_array_on_the_host_before_it_is_copied(self):
+        def kind(*names):
+            codes = [compile("", "j.py", "exec").replace(co_name=name) for name in (*names, "array")]
+            return (
+                Classifier().classify(_made([*codes, compile("x", "u.py", "exec")], [*[JAX] * len(codes), USER])).kind
+            )
+
+        assert [kind("tree_flatten"), kind("process_primitive", "bind"), kind("_device_put")] == [
+            DATA,
+            TRANSFER,
+            TRANSFER,
+        ]
+
     def test_a_copy_over_the_host_that_device_put_makes_was_asked_for(self):
         """From one sharding to another on a CPU, the shards are read and put together again."""
 

@@ -1,8 +1,10 @@
 """Iterations of a loop and the time of its lines, told by Python itself. Passes of a loop that runs, as the recorder's
 thread follows it beside the program."""
 
+import ast
 import asyncio
 import itertools
+import os
 import re
 import sys
 import threading
@@ -17,7 +19,7 @@ from jaxprof import recorder
 from jaxprof.events import LoopSite
 from jaxprof.events.programs import hot_loop
 from jaxprof.recorder.samples import monitored_loop, steps
-from jaxprof.recorder.samples.flow import under_a_condition
+from jaxprof.recorder.samples.flow import LOOPS, is_unchanging, span_of, under_a_condition
 from jaxprof.recorder.samples.loops import loops_at, loops_of
 from jaxprof.recorder.samples.monitored_loop import EVENT_SECONDS_AT_MOST, JUMP, LEFT, LineTimes
 from jaxprof.recorder.samples.states import COMPILED, HOST, Seen, Site
@@ -547,3 +549,52 @@ class TestPasses:
         events = counter.iterations.collect(time.monotonic(), final=True)
         counter.close()
         assert [(event.numbered_by, event.first, event.count) for event in events] == [("step", 1, 39), ("", 41, 39)]
+
+
+PLACED = """
+import jax
+import jax.numpy as jnp
+class Trainer:
+    def book(self, x):
+        self.rows.append(x)
+    def fit(self):
+        for i in range(9):
+            self.state = step(self.state, {})
+            self.book(self.state)
+def fit(table, w):
+    for x in batches():
+        y = make()
+        print(len(table), jnp.sum(table))
+        w = step(w, {}, x)
+        rng.shuffle(y)
+        kept[3] = note(held)
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "unchanging"),
+    [
+        ("jax.device_put(self.table)", True),
+        ("jax.device_put(self.rows)", False),
+        ("jax.device_put(table)", True),
+        ("jnp.asarray(table, dtype=jnp.float32)", True),
+        ("jnp.array([1.0, other.scale])", True),
+        ("jax.device_put(x)", False),
+        ("jax.device_put(table[x])", False),
+        ("jax.device_put(y)", False),
+        ("jax.device_put(kept)", False),
+        ("jax.device_put(held)", False),
+        ("jax.device_put(load())", False),
+    ],
+)
+def test_what_a_call_takes_is_the_same_where_nothing_in_the_loop_can_change_it(tmp_path, call, unchanging):
+    file = tmp_path / (re.sub(r"\W", "_", call) + ".py")  # trees are kept by path
+    file.write_text(PLACED.format(*(call if ("self" in call) is own else "w" for own in (True, False))))
+    os.utime(file, (1, 1))
+    tree = ast.parse(file.read_text())
+    loops = [node for node in ast.walk(tree) if isinstance(node, LOOPS)]
+    ((loop, at),) = [
+        (loop.lineno, span_of(node)) for loop in loops for node in ast.walk(loop)
+        if isinstance(node, ast.Call) and ast.unparse(node) == call
+    ]  # fmt: skip
+    assert is_unchanging(str(file), loop, at) is unchanging

@@ -220,6 +220,31 @@ def host_sync(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     yield replace(finding, message=f"{finding.message}{busy}")
 
 
+@check(
+    "the same data is put on the device in each iteration",
+    "jax.device_put, jnp.array or jnp.asarray is called in the loop with what nothing in the loop changes, as far as "
+    "its source shows. A list is converted on the host first, number by number.",
+    "Put it on the device once, before the loop, and pass that array.",
+    sampled=True,
+)
+def unchanging_transfer(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    """Yield a finding if calls that put data on a device get the same in each iteration. New data in each iteration,
+    such as the next batch, is none, and neither is what the source does not show to be the same."""
+    loop = result.hot
+    spots = [
+        spot
+        for spot in claims.free_spots(loop.spots)
+        if spot.kind in ("transfer", "data") and (site := spot.site_in(loop.key)) is not None and site.unchanging
+    ]
+    took = _seconds(spots)
+    if not spots or not _in_each_iteration(result, spots) or not claims.worth(took, _samples(spots)):
+        return
+    converted = _seconds(spot for spot in spots if spot.kind == "data") > took / 2
+    within = ", nearly all of it to convert it to an array on the host, not to copy it" if converted else ""
+    what = "each iteration of the loop puts the same data on the device, as far as its source shows"
+    yield _of_lines(result, claims, "unchanging_transfer", what, spots, took, within)
+
+
 def _is_of_compiled_function(result: ProgramResult, spot: Spot) -> bool:
     """Return whether the call of a compiled function itself waits. Equinox's `filter_jit` does, to raise errors of the
     device where they arise."""

@@ -195,7 +195,7 @@ class Classifier:
             kind = made if kind == HOST or made == DATA else READ
             if kind == HOST and _waits_for_events(stack, spot):
                 kind = IDLE
-        elif kind in WORK:
+        elif kind in WORK or kind == DATA:
             self.working_at(stack)
         line, sites, implicit = _user_line(stack, names), sites_of(stack, kind), _implicit(kind, spot, names)
         doubtful = kind == HOST and at == 0 and _may_be_compiled(stack, spot)
@@ -210,8 +210,10 @@ class Classifier:
         if any(name in _SYNC_CALLS for name in names):
             return SYNC
         made_array = bool(names) and names[-1] in _ARRAY_MAKERS
-        if made_array or any(part in name for name in names for part in _TRANSFER_NAMES):
+        if any(part in name for name in names for part in _TRANSFER_NAMES):
             return TRANSFER
+        if made_array:  # before it binds an operation to copy it, it makes a NumPy array of a list, number by number
+            return TRANSFER if any("bind" in name for name in names) else DATA
         if at < 0:
             return DISPATCH if names else HOST
         if not names and spot.method == "block_until_ready":

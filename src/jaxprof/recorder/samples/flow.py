@@ -16,6 +16,7 @@ from jaxprof.recorder.samples.call_text import Span, describe, tree_of
 
 _COMPOUND = (ast.For, ast.AsyncFor, ast.While, ast.If, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
 _FETCHES = frozenset({"float", "int", "bool", "item", "tolist", "array", "asarray", "device_get", "print", "format"})
+_READS = frozenset({"len", "range", "print", "enumerate", "zip", "float", "int", "sum", "min", "max"})
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
@@ -108,9 +109,67 @@ def under_a_condition(file: str, loop_line: int, line: int) -> bool:
     for node, _ in pairwise(statements_around(tree_of(file), lambda part: _has_line(part, line))):
         if isinstance(node, ast.If | ast.Match):
             conditional = conditional or inside
-        if isinstance(node, LOOPS) and node.lineno <= loop_line <= node.body[0].lineno:
+        if isinstance(node, LOOPS) and _begins_at(node, loop_line):
             inside, conditional = True, False
     return conditional
+
+
+@functools.lru_cache(maxsize=256)
+def is_unchanging(file: str, loop_line: int, at: Span) -> bool:
+    """Whether nothing in a loop changes what the call `at` in it takes, as far as the source shows: its arguments call
+    nothing, and what they name is neither bound there nor given to another call, which may change it."""
+    tree = tree_of(file)
+    around = statements_around(tree, lambda part: is_within(at, span_of(part)))
+    loop = next((node for node in around if isinstance(node, LOOPS) and _begins_at(node, loop_line)), None)
+    inside = list(ast.walk(loop)) if loop is not None else []
+    call = next((node for node in inside if isinstance(node, ast.Call) and span_of(node) == at), None)
+    if tree is None or call is None:
+        return False
+    values = [*call.args, *(keyword.value for keyword in call.keywords)]
+    if any(isinstance(part, ast.Call | ast.Await | ast.NamedExpr) for value in values for part in ast.walk(value)):
+        return False
+    imported = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    modules = {alias.asname or alias.name.partition(".")[0] for node in imported for alias in node.names}
+    taken = {path for value in values for path in _paths(value) if path.partition(".")[0] not in modules}
+    reads = _READS | {name for name in modules if name.startswith(("jax", "jnp"))}  # their functions change nothing
+    others = (
+        node
+        for node in inside
+        if not isinstance(node, ast.Call) or ast.unparse(node.func).partition(".")[0] not in reads
+    )
+    changed = {path for node in others for path in _may_change(node, tree)}
+    return not any(
+        f"{one}.".startswith(f"{other}.") for a, b in ((taken, changed), (changed, taken)) for one in a for other in b
+    )
+
+
+def _may_change(node: ast.AST, tree: ast.Module) -> Iterator[str]:
+    """Return what a node binds, or changes if it is a call: its object and its arguments, but not those of a call among
+    them."""
+    if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        yield from _paths(node)
+    if not isinstance(node, ast.Call):
+        return
+    for value in (*node.args, *(keyword.value for keyword in node.keywords)):
+        yield from _paths(value)
+    if isinstance(node.func, ast.Attribute):
+        set_by_it = _attributes_set(tree, node.func.attr)
+        for path in _paths(node.func.value):
+            yield from [path] if set_by_it is None else (f"{path}.{name}" for name in set_by_it)
+
+
+def _paths(node: ast.AST) -> Iterator[str]:
+    """Return the names in a node outside calls, each with the attributes behind it: `self.table`."""
+    of_name = isinstance(node, ast.Name | ast.Attribute)
+    if of_name and not any(isinstance(part, ast.Call | ast.Subscript) for part in ast.walk(node)):
+        yield ast.unparse(node)
+    elif not isinstance(node, ast.Call):
+        for part in ast.iter_child_nodes(node):
+            yield from _paths(part)
+
+
+def _begins_at(loop: ast.For | ast.AsyncFor | ast.While, line: int) -> bool:
+    return loop.lineno <= line <= loop.body[0].lineno
 
 
 def statements_around(tree: ast.Module | None, holds: Callable[[ast.stmt], bool]) -> Iterator[ast.stmt]:

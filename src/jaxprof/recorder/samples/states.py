@@ -13,7 +13,7 @@ from jaxprof.events import LoopSite, SourceLocation
 from jaxprof.events.programs import IMPORTS, UNROLLED
 from jaxprof.recorder.cpython import imported_at
 from jaxprof.recorder.frame_owner import JAX, LIBRARY, USER
-from jaxprof.recorder.samples.flow import under_a_condition
+from jaxprof.recorder.samples.flow import is_unchanging, under_a_condition
 from jaxprof.recorder.samples.loops import Loop, loops_at
 from jaxprof.recorder.samples.stack import Stack
 
@@ -138,6 +138,7 @@ def sites_of(stack: Stack, kind: str) -> tuple[Site, ...]:
     if kind == IMPORT:
         return ()
     inner = max((at for at, frame in enumerate(stack.frames, 1) if frame.kind == JAX), default=0)
+    puts = stack.frames[stack.user] if kind in (TRANSFER, DATA) and stack.jax_functions and stack.user >= 0 else None
     for whose in (USER, LIBRARY):
         sites: list[Site] = []
         for frame in stack.frames[inner:]:
@@ -148,7 +149,7 @@ def sites_of(stack: Stack, kind: str) -> tuple[Site, ...]:
                 and len(sites) < _SITES_OF_A_STACK
                 and code.co_name not in ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")
             ):
-                spot = frame.spot
+                spot, span = frame.spot, frame.spot.span if frame is puts and stack.user == stack.caller else None
                 for loop in loops_at(code, frame.offset):
                     at = LoopSite(
                         file=code.co_filename,
@@ -159,6 +160,7 @@ def sites_of(stack: Stack, kind: str) -> tuple[Site, ...]:
                         call=spot.text,
                         library=whose == LIBRARY,
                         conditional=under_a_condition(code.co_filename, loop.line, spot.line),
+                        unchanging=span is not None and is_unchanging(code.co_filename, loop.line, span),
                     )
                     sites.append(Site(at, loop))
         if sites:
