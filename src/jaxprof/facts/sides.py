@@ -23,8 +23,13 @@ from jaxprof.stats.comparison import TimeComparison, more_launches
 def basis_lines(result: AbResult) -> Iterator[tuple[str, str]]:
     """Yield label and text of what the verdicts rest on: the ratio of each side, then the times of a call."""
     yield from ((versus.label, _ratio_text(versus)) for versus in result.versus)
-    if medians := " · ".join(_medians(result)):
-        yield "call", "; ".join(filter(None, (medians, how_medians_differ(result))))
+    medians = [
+        f"{side.run.plan.side} {seconds(side.summary.median)}{interval_beside(side)}"
+        for side in result.sides
+        if side.summary is not None
+    ]
+    if medians:
+        yield "call", "; ".join(filter(None, (" · ".join(medians), how_medians_differ(result))))
 
 
 def how_medians_differ(result: AbResult) -> str:
@@ -127,12 +132,6 @@ def inputs_line(result: AbResult) -> str:
     if result.plan.same_inputs:
         return f"the same inputs for all (seed {result.baseline.plan.seed}): {shown}"
     return f"inputs of the same shapes, but other numbers, because each side makes its own: {shown}"
-
-
-def _medians(result: AbResult) -> Iterator[str]:
-    for side in result.sides:
-        if side.summary is not None:
-            yield f"{side.run.plan.side} {seconds(side.summary.median)}{interval_beside(side)}"
 
 
 VERSUS: Facts[AbVersus] = (

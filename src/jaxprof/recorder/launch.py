@@ -105,7 +105,12 @@ class ProgramPipe:
                 self._rest = self._rest[os.write(self._descriptor.number, self._rest) :]
                 self._stalled = False
             except BlockingIOError:
-                if not self._room():
+                import select
+
+                poll = select.poll()
+                poll.register(self._descriptor.number, select.POLLOUT)
+                # An earlier wait for the reader was in vain: there is no second one.
+                if self._stalled or not poll.poll(PATIENCE_SECONDS * 1000):
                     self._stalled = True
                     lost = len(self._waiting)  # not `_rest`: the reader already has the first half of that line
                     del self._waiting[:lost]
@@ -116,16 +121,6 @@ class ProgramPipe:
                 self._rest = memoryview(b"")
                 return False
         return True
-
-    def _room(self) -> bool:
-        """Wait for the reader, unless an earlier wait was in vain; return whether there is room."""
-        if self._stalled:
-            return False
-        import select
-
-        poll = select.poll()
-        poll.register(self._descriptor.number, select.POLLOUT)
-        return bool(poll.poll(PATIENCE_SECONDS * 1000))
 
 
 def _identity(number: int) -> tuple[int, int] | None:
@@ -185,24 +180,20 @@ class Launched:
         collects = gc.isenabled()
         try:
             gc.disable()  # our imports would set off ten collections, each through more of the program's objects
-            self._begin_recording(seconds)
+            from jaxprof.recorder.guest import raised_by_program, unseen
+
+            try:
+                unseen(self._start_recorder)(seconds)
+            except Exception as error:  # the program comes first
+                if raised_by_program(error):
+                    raise
+                import json
+
+                warning = {"type": "warning_raised", "code": "not_recorded", "values": {"error": repr(error)}}
+                self._pipe.send(json.dumps(warning).encode())
         finally:
             if collects:
                 gc.enable()
-
-    def _begin_recording(self, seconds: float) -> None:
-        """Begin to record; if that fails, say so in a warning, and let the program go on."""
-        from jaxprof.recorder.guest import raised_by_program, unseen
-
-        try:
-            unseen(self._start_recorder)(seconds)
-        except Exception as error:  # the program comes first
-            if raised_by_program(error):
-                raise
-            import json
-
-            warning = {"type": "warning_raised", "code": "not_recorded", "values": {"error": repr(error)}}
-            self._pipe.send(json.dumps(warning).encode())
 
     def _start_recorder(self, seconds: float) -> None:
         import json

@@ -164,23 +164,19 @@ def program_cost(program: ProgramResult) -> tuple[str, str]:
     if not times or not program.wall_seconds:
         return "unknown: where its time went was not recorded", "nothing was sampled"
     times["ending"] = program.ending_seconds
-    words = filter(None, (verdict(program) if program.verdict.kind is not None else "", _basis(program)))
-    return largest(_with_outside(program, times), program.wall_seconds, words=str), "; ".join(words)
-
-
-def _with_outside(program: ProgramResult, times: Mapping[str, float]) -> dict[str, float]:
-    """Return the seconds by words; the host's time outside the hot loop is a part of its own if it is large."""
+    parts = {_state(state): took for state, took in times.items()}
     outside = program.outside_loop
-    whole = {_state(state): took for state, took in times.items()}
-    if outside is None:
-        return whole
-    where = outside.where.short(program.directory)
-    function = outside.where.function
-    named = f"at {where}" if function in ("", "<module>") else f"in {function}(), {where}"
-    label = safe(f"{'before' if outside.before else 'outside'} the loop (most {named})")
-    parts = {_state(state): took - outside.states.get(state, 0.0) for state, took in times.items()}
-    parts[label] = sum(outside.states.values())
-    return parts if label in sorted(parts, key=lambda name: -parts[name])[:_LARGEST] else whole
+    if outside is not None:
+        # The host's time outside the hot loop is a part of its own, if it is one of the largest.
+        where, function = outside.where.short(program.directory), outside.where.function
+        named = f"at {where}" if function in ("", "<module>") else f"in {function}(), {where}"
+        label = safe(f"{'before' if outside.before else 'outside'} the loop (most {named})")
+        apart = {_state(state): took - outside.states.get(state, 0.0) for state, took in times.items()}
+        apart[label] = sum(outside.states.values())
+        if label in sorted(apart, key=lambda name: -apart[name])[:_LARGEST]:
+            parts = apart
+    words = filter(None, (verdict(program) if program.verdict.kind is not None else "", _basis(program)))
+    return largest(parts, program.wall_seconds, words=str), "; ".join(words)
 
 
 def _basis(program: ProgramResult) -> str:

@@ -38,7 +38,14 @@ def devices_text(rows: Sequence[ListedDevice], driver: str | None = None) -> Ite
             about.append(f"use of each core {busy} %")
         if about:
             yield from wrap(f"{row.device.id}: {', '.join(about)}", hang=2)
-    for who, used in _processes(rows).items():
+    used_by: dict[str, list[str]] = {}
+    for row in rows:
+        for process in row.reading.processes if row.reading is not None else ():
+            name, user, memory = process.get("name"), process.get("user"), process.get("memory_bytes")
+            who = f"{name or 'a process'}{f' of {user}' if user else ''} (pid {process.get('pid')})"
+            held = f" {units.bytes_(memory)}" if isinstance(memory, int | float) else ""
+            used_by.setdefault(who, []).append(f"{row.device.id}{held}")
+    for who, used in used_by.items():
         yield from wrap(f"{who}: {', '.join(used)}", hang=2)
     for device in devices:
         if device.fault:
@@ -134,15 +141,3 @@ _BETWEEN = {
 def _meaning(way: tuple[str, list[str]]) -> str:
     over = way[0]
     return _BETWEEN.get(over) or units.counted(int(over.removeprefix("NV")), "NVLink")
-
-
-def _processes(rows: Sequence[ListedDevice]) -> dict[str, list[str]]:
-    """Return for each process, with its user, the devices that it uses and its memory there."""
-    used: dict[str, list[str]] = {}
-    for row in rows:
-        for process in row.reading.processes if row.reading is not None else ():
-            name, user, memory = process.get("name"), process.get("user"), process.get("memory_bytes")
-            who = f"{name or 'a process'}{f' of {user}' if user else ''} (pid {process.get('pid')})"
-            held = f" {units.bytes_(memory)}" if isinstance(memory, int | float) else ""
-            used.setdefault(who, []).append(f"{row.device.id}{held}")
-    return used

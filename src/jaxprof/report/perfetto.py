@@ -62,7 +62,13 @@ def _events(timeline: Timeline) -> Iterator[str]:
                 "thread", process, thread + track, f"{lane.name} ({track + 1})" if track else lane.name
             )
         names = [json_text(name) for name, _ in lane.labels]
-        ops = [_op_arguments(timeline, op) for _, op in lane.labels]
+        ops = []
+        for _, op in lane.labels:
+            known = {}
+            if op is not None:
+                hlo_op = timeline.ops[op]
+                known = {"hlo_op": hlo_op.name, "hlo_module": hlo_op.module, "program_id": hlo_op.program or ""}
+            ops.append("".join(f",{json_text(name)}:{json_text(value)}" for name, value in known.items()))
         executions, correlations = lane.executions, lane.correlations
         columns = zip(lane.label_of, lane.starts, lane.durations, track_of, strict=True)
         for at, (label, start, duration, track) in enumerate(columns):
@@ -90,11 +96,3 @@ def _name_and_order(kind: str, process: int, thread: int, name: str) -> Iterator
     for key, value in (("name", name), ("sort_index", thread or process)):
         event = {"ph": "M", "pid": process, "tid": thread, "name": f"{kind}_{key}", "args": {key: value}}
         yield json_text(event, compact=True)
-
-
-def _op_arguments(timeline: Timeline, op: int | None) -> str:
-    if op is None:
-        return ""
-    hlo_op = timeline.ops[op]
-    arguments = {"hlo_op": hlo_op.name, "hlo_module": hlo_op.module, "program_id": hlo_op.program or ""}
-    return "".join(f",{json_text(name)}:{json_text(value)}" for name, value in arguments.items())

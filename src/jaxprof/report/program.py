@@ -82,14 +82,14 @@ def round_parts(parts: Sequence[float], whole: float) -> tuple[list[str], str]:
 _BAR = 30
 
 
-def _function_and_count(row: ProgramRow) -> str:
-    return f"{row.item.function} × {integer(row.item.count)}" if row.item.count > 1 else str(row.item.function)
-
-
 CALLED_FROM: ProgramFact = column("called from", lambda row: row.short(row.item.called_from))
 COMPILES_TEXT: tuple[ProgramFact, ...] = (
     *COMPILES,
-    column("function", _function_and_count, gives_way=True),
+    column(
+        "function",
+        lambda row: f"{row.item.function} × {integer(row.item.count)}" if row.item.count > 1 else row.item.function,
+        gives_way=True,
+    ),
     CALLED_FROM,
 )
 TRANSFERS_TEXT: tuple[ProgramFact, ...] = (
@@ -174,10 +174,14 @@ def program_report(session: Session, run: Run) -> Iterator[Piece]:
         took = seconds(max(0.0, program.began_seconds + program.wall_seconds - stage.began_seconds))
         where = f", from {stage.called_from.short(program.directory)}" if stage.called_from else ""
         yield Prose(f"{stage.stage} of {stage.function}{where}: {took} so far", hang=2)
-    parts = map(list, (part(program) for part in (
-        _verdict, _time_line, functions_report, _finding_list, _line_list,
-    )))  # fmt: skip
-    for pieces in (*parts, *parts_beside(program)):
+    bounds: list[Piece] = [Prose(verdict(program))] if verdict(program) else []
+    if others := verdict_parts(program):
+        bounds.append(Prose(f"besides: {others}" if program.verdict.kind else others, hang=2))
+    # Source lines with less than 1 % of the wall time are not shown.
+    count = sum(line.seconds > 0.01 * program.wall_seconds for line in program.lines[:6])
+    lines = Table(LINES_TEXT, rows_of(program, program.lines), "lines that took most (estimates)", most=count, rest="")
+    parts = (bounds, _time_line(program), functions_report(program), _finding_list(program), [lines] if count else [])
+    for pieces in (*map(list[Piece], parts), *parts_beside(program)):
         if pieces:
             yield ""
             yield from pieces
@@ -248,30 +252,21 @@ def _finding_list(program: ProgramResult) -> Iterator[Piece]:
         yield Prose(f"{footer.message}. {footer.fix}", "  · ")
 
 
-def _verdict(program: ProgramResult) -> Iterator[Piece]:
-    if bounds := verdict(program):
-        yield Prose(bounds)
-    if others := verdict_parts(program):
-        yield Prose(f"besides: {others}" if program.verdict.kind else others, hang=2)
-
-
-def _line_list(program: ProgramResult) -> Iterator[Piece]:
-    # Source lines with less than 1 % of the wall time are not shown.
-    shown = [line for line in program.lines[:6] if line.seconds > 0.01 * program.wall_seconds]
-    if shown:
-        rows = rows_of(program, program.lines)
-        yield Table(LINES_TEXT, rows, "lines that took most (estimates)", most=len(shown), rest="")
-
-
 def parts_beside(program: ProgramResult) -> Iterator[list[Piece]]:
     """Yield what is known of its loops, copies, live arrays, and of the recording, in parts that are not empty."""
-    for part in (_loops, _transfer_list, _array_table, _notes):
-        if pieces := list(part(program)):
-            yield pieces
-
-
-def _loops(program: ProgramResult) -> Iterator[Piece]:
-    return (Prose(loop(program, steps), "", 2) for steps in program.loops[:2])
+    loops: list[Piece] = [Prose(loop(program, steps), "", 2) for steps in program.loops[:2]]
+    arrays: list[Piece] = []
+    if program.arrays is not None:
+        counts = [("at first", *program.arrays.first), ("at last", *program.arrays.last)]
+        counts.append(("at most", program.arrays.peak_count, program.arrays.peak_bytes))
+        used = [(f"in use on {name}", None, peak) for name, peak in program.arrays.device_peak_bytes.items()]
+        arrays = [Table(_ARRAYS, [*counts, *used], "live arrays")]
+    notes: list[Piece] = [Prose(note.message or words(note.code), "note: ") for note in program.notes]
+    notes += [Prose(f"{warning.message}. {warning.advice}", "note: ") for warning in program.run.warnings]
+    if program.own_seconds is not None:
+        part, took = percent(program.of_wall(program.own_seconds)), seconds(program.own_seconds, 2)
+        notes.append(Prose(f"profiler overhead {part} of the wall time: {took} of CPU time", ""))
+    yield from filter(None, (loops, list(_transfer_list(program)), arrays, notes))
 
 
 _COPIES_REMARK = Prose(
@@ -284,25 +279,6 @@ def _transfer_list(program: ProgramResult) -> Iterator[Piece]:
         rows = rows_of(program, program.transfers)
         yield Table(TRANSFERS_TEXT, rows, "implicit copies between host and device", most=8)
         yield _COPIES_REMARK
-
-
-def _array_table(program: ProgramResult) -> Iterator[Piece]:
-    if program.arrays is None:
-        return
-    counts = [("at first", *program.arrays.first), ("at last", *program.arrays.last)]
-    counts.append(("at most", program.arrays.peak_count, program.arrays.peak_bytes))
-    used = [(f"in use on {name}", None, peak) for name, peak in program.arrays.device_peak_bytes.items()]
-    yield Table(_ARRAYS, [*counts, *used], "live arrays")
-
-
-def _notes(program: ProgramResult) -> Iterator[Piece]:
-    for note in program.notes:
-        yield Prose(note.message or words(note.code), "note: ")
-    for warning in program.run.warnings:
-        yield Prose(f"{warning.message}. {warning.advice}", "note: ")
-    if program.own_seconds is not None:
-        part, took = percent(program.of_wall(program.own_seconds)), seconds(program.own_seconds, 2)
-        yield Prose(f"profiler overhead {part} of the wall time: {took} of CPU time", "")
 
 
 def _compiles(program: ProgramResult) -> Iterator[Piece]:

@@ -90,7 +90,11 @@ def _align(
     placed = [(at, widths[at], columns[at].is_right) for at in kept]
 
     def line(row: Sequence[str]) -> str:
-        return (indent + GAP.join([_pad(row[at], width, right) for at, width, right in placed])).rstrip()
+        padded = []
+        for at, width, right in placed:
+            space = " " * (width - terminal_columns(row[at]))
+            padded.append(space + row[at] if right else row[at] + space)
+        return (indent + GAP.join(padded)).rstrip()
 
     yield from map(line, cells if any(cells[0]) else cells[1:])
     yield from (line(cut(row)) for row in rest)
@@ -113,11 +117,6 @@ def wrap(text: str, *, first: str = "  ", hang: int = 0, width: int = WIDTH) -> 
         break_on_hyphens=False,
     )
     return [line.replace(_NO_BREAK, " ") for line in lines]
-
-
-def _pad(cell: str, width: int, right: bool) -> str:
-    space = " " * (width - terminal_columns(cell))
-    return space + cell if right else cell + space
 
 
 def markdown(report: str) -> str:

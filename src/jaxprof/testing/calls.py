@@ -54,7 +54,12 @@ class CompileWatch:
 
         jax.clear_caches()
         self._ledger = Ledger(lambda event: None)
-        self._ledger.on_row = self._take
+
+        def take(key: FunctionKey, event: Compiled) -> None:
+            if event.compile_seconds is not None:
+                self.seen.append((key, event))
+
+        self._ledger.on_row = take
         self._ledger.attach()
 
     def stop(self) -> None:
@@ -80,10 +85,6 @@ class CompileWatch:
     def by_function(self, keys: Collection[FunctionKey]) -> dict[FunctionKey, list[Compiled]]:
         """Return the compilations of functions with these keys, and of all others of the test's own."""
         return grouped((key, event) for key, event in self.seen if key in keys or not (event.op_by_op or event.library))
-
-    def _take(self, key: FunctionKey, event: Compiled) -> None:
-        if event.compile_seconds is not None:
-            self.seen.append((key, event))
 
 
 class CalledProgram:

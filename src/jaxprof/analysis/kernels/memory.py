@@ -91,21 +91,19 @@ def device_memory(session: Session, device: str) -> int | None:
 def memory_of_run(session: Session, run_id: str) -> MemoryPicture | None:
     """Return the memory of a run; None without a program and without an out-of-memory failure. The schedule is read
     once for each text, in a few milliseconds. Raises KeyError for an unknown run."""
-    run = session.runs[run_id]
-    picture = _picture_of(session, run)
-    return picture and replace(picture, device_bytes=_device_bytes(session, run))
-
-
-def _device_bytes(session: Session, run: Run) -> int | None:
-    """Return the memory of the device of a run, or of the absent one that it was only compiled for; None if unknown."""
     from jaxprof.analysis.runs.ceilings import device_elsewhere
 
-    target = device_elsewhere(run)
-    return target.memory_bytes if target is not None else device_memory(session, run.plan.device)
+    run = session.runs[run_id]
+    picture = _picture_of(session, run)
+    absent = device_elsewhere(run)
+    device_bytes = absent.memory_bytes if absent is not None else device_memory(session, run.plan.device)
+    return picture and replace(picture, device_bytes=device_bytes)
 
 
 def _picture_of(session: Session, run: Run) -> MemoryPicture | None:
-    asked = _requested_bytes(run)
+    asked = run.buffers.asked_bytes if run.buffers is not None else None
+    if asked is None and run.status in ("failed", "crashed"):
+        asked = parse_request(run.error)
     module = module_of(session, run)
     estimate = module.once(memory_of) if module is not None else None
     reported = run.buffers
@@ -143,12 +141,6 @@ def parse_request(error: str) -> int | None:
             power = _POWERS[match["unit"][:1].upper().replace("B", "")]
             return int(float(match["size"]) * 1024**power)
     return None
-
-
-def _requested_bytes(run: Run) -> int | None:
-    if run.buffers is not None and run.buffers.asked_bytes is not None:
-        return run.buffers.asked_bytes
-    return parse_request(run.error) if run.status in ("failed", "crashed") else None
 
 
 def _totals(memory: MemoryReported | None) -> Mapping[str, int]:

@@ -180,7 +180,11 @@ def lanes_of(
 ) -> Lanes:
     """Return the arrays of a timeline; `kernels` maps kernel names to kinds in the HLO, `readings` are more counters.
     Raises FileRefusedError if a time or a value of the timeline is not a usable number."""
-    groups = grouped((_group_key(lane), lane) for lane in timeline.lanes if len(lane))
+    groups: dict[tuple[str, str, str], list[TimelineLane]] = {}
+    for each in filter(len, timeline.lanes):
+        # The threads of one pool, `pool/3`, are a group; each stream or line of a device has its own.
+        name = _NUMBER.sub("", each.name) if each.kind in ("thread", "host") else each.name
+        groups.setdefault((each.device, each.kind, name or each.name), []).append(each)
     working = grouped((lane.device, lane) for lane in timeline.lanes if len(lane) and lane.kind in WORK_LANES)
     try:
         lanes = [_busy_lane(device, members) for device, members in working.items()]
@@ -240,12 +244,6 @@ def _intervals(member: TimelineLane) -> tuple[Ints, Ints]:
     """Return the starts and ends of a lane's intervals, each at least a nanosecond long."""
     starts = _times(member.starts)
     return starts, starts + np.maximum(_times(member.durations), 1)
-
-
-def _group_key(lane: TimelineLane) -> tuple[str, str, str]:
-    """Return the key that groups the threads of one pool; each stream or line of a device has its own key."""
-    name = _NUMBER.sub("", lane.name) or lane.name if lane.kind in ("thread", "host") else lane.name
-    return lane.device, lane.kind, name
 
 
 def _lane(

@@ -52,8 +52,6 @@ _LOADER_FILE = re.compile(
     r"[/\\](torch[/\\]utils[/\\]data|tensorflow_datasets|tensorflow[/\\]python[/\\]data|grain|datasets|webdataset"
     r"|torchvision[/\\]datasets|array_record|tfrecord)[/\\]"
 )
-_BACKEND_START = "_init_backend"
-"""JAX's function that starts a backend. A first operation calls it, which on a GPU takes 0.5 to 2 s."""
 
 _CALLBACKS = frozenset({"_wrapped_callback", "pure_callback_impl", "io_callback_impl", "debug_callback_impl"})
 """JAX's functions in which a compiled function has called back into Python; the first one is around the others."""
@@ -182,7 +180,8 @@ class Classifier:
         at = stack.caller
         spot = stack.frames[at].spot if at >= 0 else CallSpot(0, "", "")
         importing = any(frame.code.co_filename in IMPORT_FILES for frame in stack.called_by_user)
-        starting = _BACKEND_START in names or importing
+        # JAX's function that starts a backend. A first operation calls it, which on a GPU takes 0.5 to 2 s.
+        starting = "_init_backend" in names or importing
         kind = IMPORT if starting else self._kind(stack, at, spot, names)
         if kind == COMPILED and stack.user >= 0:
             # The compiled function called here may have NumPy arguments whose copies take time.

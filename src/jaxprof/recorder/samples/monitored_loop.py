@@ -98,7 +98,8 @@ class LineTimes:
                 if began is not None:
                     self.intervals.append(at - began)
                     for number, seconds in took:
-                        self._add(number, seconds)
+                        self.seconds[number] = self.seconds.get(number, 0.0) + max(0.0, seconds)
+                        self.hits[number] = self.hits.get(number, 0) + 1
                 began, line, since, took = at, None, at, []
             elif mark == LEFT:
                 began, line, took = None, None, []
@@ -106,10 +107,6 @@ class LineTimes:
                 since = at if line is not None or began is None else since
                 line = mark
         return jumps[-1]
-
-    def _add(self, line: int, seconds: float) -> None:
-        self.seconds[line] = self.seconds.get(line, 0.0) + max(0.0, seconds)
-        self.hits[line] = self.hits.get(line, 0) + 1
 
 
 @dataclass(slots=True)

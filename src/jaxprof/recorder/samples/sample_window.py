@@ -41,7 +41,6 @@ from jaxprof.recorder.samples.states import (
 
 MOST_LINES = 24
 MOST_COPIES = 64
-MOST_STATEMENTS = 16
 _WORTH_A_STATE = 0.02
 """A share of CPU time below this counts as blocked, if no sample saw the thread running."""
 _Key = tuple[str, str, UserLine | None, tuple[Site, ...]]
@@ -209,7 +208,7 @@ class SampleWindow:
             whole = sum(weights.values())
             lines.update({key: exact * weight / whole if whole > 0 else 0.0 for key, weight in weights.items()})
         rows, sites = _largest(lines, self.largest)
-        below = sorted(self.statements.items(), key=lambda item: -item[1][0])[:MOST_STATEMENTS]
+        below = sorted(self.statements.items(), key=lambda item: -item[1][0])[:16]
         return ProgramSampled(
             monotonic_seconds=now,
             began_seconds=self.began,

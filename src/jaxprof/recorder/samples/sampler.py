@@ -162,7 +162,9 @@ class StackSampler:
         self._in_stage = False
         self._steps_missed = False
         self._inline: bool | None = None
-        self._task = _task(main_thread)
+        native = {item.ident: item.native_id for item in threading.enumerate()}
+        self._task = native.get(main_thread) or os.getpid()
+        """The system's id of the main thread."""
         self._cpu = CpuClock(main_thread)
         self._running_test = RunningTest(self._cpu)
         self._classifier = Classifier()
@@ -405,12 +407,6 @@ class StackSampler:
                 self._stages_reported.add(key)
                 self._emit(item)
         self.on_tick(now)
-
-
-def _task(thread: int) -> int:
-    """Return the system's id of a thread, from Python's."""
-    numbers = {item.ident: item.native_id for item in threading.enumerate()}
-    return numbers.get(thread) or os.getpid()
 
 
 class ArrayCounter:

@@ -122,17 +122,17 @@ def table(shown: Table[Any]) -> Iterator[str]:
     heads = "".join(
         f'<th scope="col"{side}>{text(columns[at].title or "")}</th>' for at, side in zip(kept, sides, strict=True)
     )
+
+    def cell(value: Any, words: str, side: str) -> str:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        sorted_by = f' data-v="{escape(repr(value))}"' if number else ""
+        return f"<td{side}{sorted_by}>{text(words)}</td>"
+
     body = "".join(
-        f"<tr>{''.join(_cell(*row[at], side) for at, side in zip(kept, sides, strict=True))}</tr>\n" for row in cells
+        f"<tr>{''.join(cell(*row[at], side) for at, side in zip(kept, sides, strict=True))}</tr>\n" for row in cells
     )
     title = f"<caption>{text(shown.title)}</caption>" if shown.title else ""
     yield f'<div class="table"><table>{title}<thead><tr>{heads}</tr></thead><tbody>\n{body}</tbody></table></div>'
     if len(rows) > ROWS_KEPT:
         yield paragraph(f"and {integer(len(rows) - ROWS_KEPT)} more", "note")
     yield from (paragraph(note, "note") for note in shown.notes)
-
-
-def _cell(value: Any, shown: str, side: str) -> str:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    sorted_by = f' data-v="{escape(repr(value))}"' if number else ""
-    return f"<td{side}{sorted_by}>{text(shown)}</td>"
