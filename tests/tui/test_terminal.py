@@ -115,7 +115,7 @@ def test_a_program_is_recorded_and_its_exit_code_is_the_apps(python, tmp_path, s
     program = tmp_path / "train.py"
     program.write_text(TRAINS)
     with app(python, tmp_path, "script", "train.py") as terminal:
-        terminal.sees("costs most")
+        terminal.sees("exit code")
         for key, text in ((b"3", "▸ train_step"), (ENTER, "▾ train_step")):
             terminal.type(key)
             terminal.sees(text)

@@ -33,6 +33,8 @@ class Claim:
     fix: str = ""
     about: Any = None
     """What Enter leads to: a process or a line; None for nothing."""
+    saves_seconds: float | None = None
+    """Seconds that the fix would save, at most what the finding cost; None if that is unknown."""
     style: str = "bold"
 
 
@@ -41,7 +43,9 @@ def claim_of(finding: Finding, about: Any, mark: str = "", directory: str = "") 
     if finding.seconds is not None:
         cost = seconds(finding.seconds)
     saves = f"; would save about {seconds(finding.saves_part, 2)}" if finding.saves_part is not None else ""
-    return Claim(finding.message + saves, mark, cost, location_text(finding.where, directory), finding.fix, about)
+    saved = finding.saves_part if finding.saves_part is not None else finding.seconds
+    at = location_text(finding.where, directory)
+    return Claim(finding.message + saves, mark, cost, at, finding.fix, about, saves_seconds=saved)
 
 
 class ClaimList(RowList[Claim]):

@@ -12,23 +12,9 @@ from jaxprof.tui.kit.dialogs import Draw, ReportDialog
 
 if TYPE_CHECKING:
     from jaxprof.findings.explanation import Explanation
-    from jaxprof.report.conclusion import Conclusion
     from jaxprof.session import Session
 
 READING = "Analysing the session…"
-
-
-_STYLES = {"costs most": "bold", "how sure": "$text-muted", "do next": ""}
-
-
-def cost_lines(result: Conclusion, width: int) -> list[Content]:
-    from jaxprof.report.conclusion import LABEL_WIDTH, conclusion_lines
-
-    lines, style = [], ""
-    for line in conclusion_lines(result, max(2 * LABEL_WIDTH, width)):
-        style = _STYLES.get(line[:LABEL_WIDTH].strip(), style)
-        lines.append(Content.assemble((line[:LABEL_WIDTH], "$primary"), (line[LABEL_WIDTH:], style)))
-    return lines
 
 
 class ExplanationDialog(ReportDialog, keys="explanation"):

@@ -187,15 +187,20 @@ def state_in_words(run: Run, result: ProgramResult, silent: str = "") -> str:
 
 def figures(session: Session, result: ProgramResult) -> list[Figure]:
     """Return the figures, the most important first: steps, compilations, findings, arrays, memory, ..."""
+    from jaxprof.report.program_words import verdict  # not needed for the first frame
+
     known: list[Figure] = []
     if result.verdict.kind is not None:
-        known.append((f"{result.verdict.kind} {percent(result.verdict.share)}", "bold"))
+        known.append((verdict(result), "bold"))
     elif result.verdict.seconds:
         known.append(("what bounds it is unknown", ""))
     steps = result.steps
     if steps is not None and steps.per_second is not None:
         jitter = f" ± {percent(steps.jitter)}" if steps.jitter is not None else ""
         known.append((f"{scaled(steps.per_second)} steps/s{jitter}", "bold"))
+    if steps is not None and steps.count:
+        series = result.iterations_of(steps)
+        known.append((counted(steps.count if series is None else series.count, "step"), ""))
     if result.compile_count:
         share = result.of_wall(result.compile_seconds)
         words = (
@@ -204,9 +209,6 @@ def figures(session: Session, result: ProgramResult) -> list[Figure]:
         known.append((words, "$phase-compile"))
     elif result.import_seconds is not None:
         known.append(("nothing compiled", "$text-muted"))
-    count = len(result.findings)
-    if count:
-        known.append((counted(count, "finding"), "$warning"))
     if result.arrays is not None:
         number, size = result.arrays.last
         known.append((f"{counted(number, 'array')}, {bytes_(size)}", ""))

@@ -6,7 +6,7 @@ went by line and over time is on the Profile screen.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,25 +17,27 @@ from textual.content import Content
 from textual.widgets import Static
 
 from jaxprof.analysis.programs.result import ProgramResult
+from jaxprof.base.text import safe
 from jaxprof.base.units import counted, integer, percent, seconds
 from jaxprof.events import Compiled
 from jaxprof.events.finding import Finding
 from jaxprof.facts.programs import ProgramRow
 from jaxprof.findings.program_result import program_result
-from jaxprof.report.conclusion import Conclusion, program_cost
+from jaxprof.hlo.kernels.origin import HloSourceLocation
 from jaxprof.tui.keys import in_words, key_of
 from jaxprof.tui.kit.captures import can_capture, capture, is_ours, last_window
-from jaxprof.tui.kit.claims import Claim, ClaimList, claim_of
-from jaxprof.tui.kit.explanation import cost_lines
+from jaxprof.tui.kit.claims import Claim, claim_of
+from jaxprof.tui.kit.drawing import bar, cell, hang, wrap_content
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.host import Destination
-from jaxprof.tui.kit.picture import OUTPUT_TITLE, Lines, LogPane, show_titles
+from jaxprof.tui.kit.picture import OUTPUT_TITLE, Lines, LogPane, ScrollPane, show_titles
 from jaxprof.tui.kit.program_summary import head_lines
-from jaxprof.tui.kit.python_source import SourceLines
+from jaxprof.tui.kit.python_source import SourceLines, source_facts
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import ViewsScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
+from jaxprof.tui.kit.table_columns import Cell, TableColumn
 from jaxprof.tui.program.ledger import CompilationDialog, LedgerList
 
 if TYPE_CHECKING:
@@ -57,8 +59,42 @@ NOTHING = {
 _OF_A_PROGRAM = ("capture", "cancel", "again", "filter", "tab", "next_tab")
 
 
-class AdviceList(ClaimList, keys="advice"):
-    """The findings of a program; Enter shows the line that one is about."""
+class AdviceList(RowList[Claim], keys="advice"):
+    """The findings of a program, what saves most first; Enter shows the line that one is about."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            (
+                TableColumn("saves ≤", _saves, 8, right=True, style="bold $warning"),
+                TableColumn("", self._bar, 5, weight=1, most=16),
+                TableColumn("finding", lambda row: (row.text, row.style), 24, weight=9),
+                TableColumn("line", lambda row: (row.location, "$primary"), 4, most=28, fits=True, cut="start"),
+            ),
+            id="findings",
+        )  # fmt: skip
+
+    def haystack(self, row: Claim) -> str:
+        return f"{row.text} {row.location} {row.fix}"
+
+    def _bar(self, row: Claim) -> Cell:
+        most = max((claim.saves_seconds or 0.0 for claim in map(self.row, self.keys) if claim is not None), default=0.0)
+        return lambda width: bar((row.saves_seconds or 0.0) / (most or 1.0), width, "$warning", track="")
+
+
+def _saves(claim: Claim) -> str:
+    return claim.cost if claim.saves_seconds is None else seconds(claim.saves_seconds)
+
+
+def claim_lines(claim: Claim | None, sources: Mapping[str, str], around: int, width: int) -> Iterator[Content]:
+    """Yield what a finding says as a whole, the line that it is about with those `around`, and the fix."""
+    if claim is None:
+        return
+    yield from wrap_content(Content.styled(safe(claim.text), claim.style), width)
+    where = claim.about
+    if where is not None and where.line is not None:
+        located = HloSourceLocation(where.file, where.line)
+        yield from source_facts(located, width, sources, where.function, around)
+    yield from hang(Content.styled("→ ", "bold $better"), claim.fix, width) if claim.fix else ()
 
 
 def claims_of(result: ProgramResult, findings: Sequence[Finding]) -> Iterator[Claim]:
@@ -67,7 +103,7 @@ def claims_of(result: ProgramResult, findings: Sequence[Finding]) -> Iterator[Cl
     for remark in result.remarks:
         if any(finding.code == remark.code for finding in findings):
             continue
-        yield Claim(f"{remark.message}. {remark.fix}", style="$text-muted")
+        yield Claim(remark.message, fix=remark.fix, style="$text-muted")
 
 
 class ProgramScreen(ViewsScreen, keys="program"):
@@ -91,12 +127,13 @@ class ProgramScreen(ViewsScreen, keys="program"):
         yield StageTabs(id="program-tabs")
         yield FilterLine("ledger", "findings")
         with Vertical(id="program-body"):
-            for widget in (AdviceList(id="findings"), LedgerList(), LogPane(id="output", of_program=True)):
+            for widget in (AdviceList(), LedgerList(), LogPane(id="output", of_program=True)):
                 with Vertical(id=f"{widget.id}-pane", classes="box") as box:
                     box.border_title = VIEWS[widget.id or ""]
-                    if widget.id == "findings":
-                        yield Lines(id="costs")
                     yield widget
+            with ScrollPane(id="finding-pane"):
+                yield Lines(id="finding")
+        yield Lines(id="last-output")
 
     # -- showing ----------------------------------------------------------------------------------------------
 
@@ -132,7 +169,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
         for name, words in NOTHING.items():
             self.query_one(f"#{name}", RowList).show_empty(words[not runs])
         self.query_one(LedgerList).show(result)
-        self._show_costs(Conclusion(*program_cost(result), ""), result.findings)
+        self._show_findings(result.findings)
         self.query_one("#output", LogPane).show(result.run.id, result.run.log)
         self._show_sums()
         self.tick()
@@ -144,15 +181,24 @@ class ProgramScreen(ViewsScreen, keys="program"):
         result = self._result
         if result is None or not result.ended or found.session is not self.profiler.session:
             return
-        action = found.leading.reason if found.leading is not None else ""
         others = {run.id for run in self.profiler.session.programs} - {result.run.id}
         findings = [finding for finding in found.findings if finding.run not in others]
-        self._show_costs(Conclusion(*program_cost(result), action), findings)
+        self._show_findings(findings, found.leading.reason if found.leading is not None else "")
 
-    def _show_costs(self, costs: Conclusion, findings: Sequence[Finding]) -> None:
-        if self._result is not None:
-            self.query_one(AdviceList).show(claims_of(self._result, findings))
-        self.query_one("#costs", Lines).show(lambda width: [*cost_lines(costs, width), Content("")])
+    def _show_findings(self, findings: Sequence[Finding], leading: str = "") -> None:
+        """Show the findings, below what is unknown of a larger part of the time than any of them."""
+        if self._result is None:
+            return
+        claims = [Claim(leading, style="")] if leading else []
+        claims += claims_of(self._result, findings)
+        self.query_one(AdviceList).show_rows({claim.text: claim for claim in claims})
+        self._show_finding()
+
+    @on(RowList.Highlighted, "#findings")
+    def _show_finding(self) -> None:
+        """Show below the list what there is to know of the finding under the cursor."""
+        claim, around = self.query_one(AdviceList).current_row, 6 if self.has_class("-tall") else 1
+        self.query_one("#finding", Lines).show(partial(claim_lines, claim, self.profiler.session.sources, around))
 
     @on(LedgerList.Sorted)
     def _show_sums(self) -> None:
@@ -165,7 +211,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
         words += [f"{rows.hidden} hidden"] if rows.hidden else []
         found = len(result.findings)
         them = "it" if found == 1 else "them"
-        how = f"{counted(found, 'finding')} · {in_words('program.explain')} shows how to verify {them}"
+        how = f"{in_words('program.explain')} shows how to verify {them}"
         for name, text in {
             "ledger": " · ".join([*words, rows.order_in_words]) if result.functions else "",
             "findings": how if found else "",
@@ -177,9 +223,16 @@ class ProgramScreen(ViewsScreen, keys="program"):
         self.call_after_refresh(self.share_room)  # when the screen has the classes of its new size
 
     def share_room(self) -> None:
-        """Display one view, and on a tall terminal what the program wrote below it."""
-        if self.run is not None:
-            self.show_views(self._view, *["output"] * (self.has_class("-tall") and bool(self.run.log)))
+        """Display one view; with the findings what is known of one of them, and the last line of the output."""
+        run, of_findings = self.run, self._view == "findings"
+        if run is None:
+            return
+        self.show_views(self._view)
+        self.query_one("#finding-pane").display = of_findings
+        last = [*run.log][-1:] if of_findings else []
+        self.query_one("#last-output", Lines).show(
+            lambda width: [cell("output  ", 8, "$quiet") + cell(line.text, width - 8) for line in last]
+        )
 
     def tabs(self) -> Iterator[Tab]:
         result = self._result
