@@ -103,6 +103,7 @@ BESIDE = made.line(41, 0.1, "data", "np.load()", "advance", under=89)
 AFTER = made.line(101, 1.0, "device_busy", "float()", kind="sync", loop=None)
 COSINE = made.line(60, 0.3, "host_busy", "jnp.cos()", "measure", kind="dispatch", under=91)
 EXPRESSION = {"a * b + c": 0.3, "a * b": 0.1, "plt.draw()": 0.05}
+PLOT = made.line(95, 0.4, "host_busy", "plt.draw()")
 SLEEP = made.line(95, 0.88, "waiting", "time.sleep()")
 HALVES = {"host_busy": 0.5, "device_busy": 0.5}
 PASSES = made.steps(1000, 0.01, lines={88: 0.6, 91: 0.4})
@@ -268,6 +269,7 @@ PAIRS = {
         loop(made.line(95, 0.4, "host_busy", "plt.draw()")),
         loop(made.line(95, 0.04, "host_busy", "plt.draw()")),
     ),
+    "host_between": (loop(site(PLOT, between=True)), loop(PLOT)),
     "dispatch_bound": (
         [*loop(CALL), timed(100_000, 14e-6, at88=1.0)],
         [*loop({**CALL, "kind": "compiled", "state": "device_busy"}), timed(100_000, 14e-6, at88=1.0)],
@@ -601,6 +603,36 @@ def test_a_program_that_is_made_once_more_is_kept_where_others_are_made_that_dif
     assert "functools.cache on `make_step`" in some.fix
     every = only("closure_varies", *differing("closure", [0] * 6, **FACTORY))
     assert "Call `make_step` once" in every.fix
+
+
+def test_of_what_the_next_call_is_given_no_less_and_no_earlier_is_advised():
+    fetched = {**FETCH, "seconds": 0.2}
+    for code, line in (("host_sync", SYNC), ("repeated_fetch", fetched)):
+        one, other = only(code, *loop(site(line, between=True))), only(code, *loop(line))
+        assert "in the compiled function" in one.fix
+        assert "every N" not in one.fix
+        assert "every N" in other.fix
+    assert "host_work" not in codes(*loop(site(PLOT, between=True)))
+
+
+@pytest.mark.parametrize(("code", "line"), [("host_work", PLOT), ("callback_in_loop", CALLBACK)])
+def test_what_is_done_in_few_iterations_is_not_to_be_done_in_fewer(code, line):
+    often = only(code, *loop(line), made.steps(1000, 0.01, lines={line["line"]: 0.4}))
+    seldom = only(code, *loop(line), made.steps(1000, 0.01, lines={line["line"]: 0.4}, seldom=0.4))
+    under = only(code, *loop(site(line, conditional=True)))
+    assert "very N iterations" in often.fix
+    assert seldom.fix == under.fix
+    assert "in few iterations already" in seldom.fix
+
+
+def test_a_librarys_loop_is_changed_where_it_is_called():
+    file = "/usr/lib/python3/site-packages/numpyro/infer/svi.py"
+    lines = [site(line, library=True, file=file, function="run") for line in (PLOT, {**STEP, "seconds": 0.6})]
+    theirs = only("host_work", *made.steady(10, HALVES, lines))
+    assert "The loop is in numpyro" in theirs.fix
+    assert [place for place in (theirs.where, *theirs.others) if place.file == file] == []
+    assert theirs.where.line == PLOT["line"]
+    assert "not yours" not in only("host_work", *loop(PLOT)).fix
 
 
 @pytest.mark.parametrize(

@@ -321,6 +321,9 @@ class LoopSite:
     unchanging: bool = False
     """Of a call that puts data on a device: whether nothing in the loop changes what it takes, as far as the source
     shows."""
+    between: bool = False
+    """Whether the line makes an argument of a compiled function from results of the same loop's compiled functions, so
+    that it can neither run ahead nor be left out."""
 
     @property
     def key(self) -> tuple[str, str, int]:

@@ -23,7 +23,7 @@ from jaxprof.recorder.samples.call_text import (
     spot_of,
     tree_of,
 )
-from jaxprof.recorder.samples.flow import feeds
+from jaxprof.recorder.samples.flow import feeds, is_between
 from tables import rows
 
 
@@ -150,6 +150,7 @@ def test_two_threads_make_no_trees_at_the_same_time(monkeypatch):
 
 
 TRAINER = """
+import numpy as np
 class Trainer:
     def book(self, number):
         self.history.append(number)
@@ -207,11 +208,30 @@ def span(tree, text, after):
         self.load(); step(self.batch)                      self.load()           step(self.batch)      yes
         a = step(env.x); env.move(float(a))                env.move(float(a))    step(env.x)           no
         a = step(env.x); env.move(float(b))                env.move(float(b))    step(env.x)           yes
+        g = step(w); h = get(g); k = clip(h); w = put(k)   clip(h)               step(w)               no
+        g = step(w); h = get(g); k = clip(b); w = put(k)   clip(b)               step(w)               yes
     """),
 )
 def test_what_a_method_changes_feeds_the_work_that_takes_it(tmp_path, body, call, work, feeding):
     """Also where both are in the loop of a method of that object."""
     inside = body.startswith("self")
     file, tree = program(tmp_path, *((body, "pass") if inside else ("pass", body)))
-    after = 14 if inside else 19
+    after = 15 if inside else 20
     assert feeds(file, span(tree, call, after), [span(tree, work, after)]) == (feeding == "yes")
+
+
+@pytest.mark.parametrize(
+    ("body", "call", "between"),
+    rows("""
+        g = step(w); h = get(g); k = clip(h); w = put(k)  clip(h)     yes
+        g = step(w); h = get(g); k = clip(h); w = put(k)  get(g)      yes
+        g = step(w); h = get(g); k = clip(b); w = put(k)  clip(b)     no
+        g = step(w); h = get(g); write(h)                 get(g)      no
+        w = step(w); np.save(file, w)                     np.save(file, w)  no
+        a = int(step(w)); w = move(a)                     int(step(w))      yes
+        a = int(step(w)); write(a)                        int(step(w))      no
+    """),
+)
+def test_what_is_made_of_results_for_the_next_call_is_between(tmp_path, body, call, between):
+    file, tree = program(tmp_path, "pass", body)
+    assert is_between(file, span(tree, call, 20), [span(tree, "step(w)", 20)]) == (between == "yes")

@@ -157,8 +157,8 @@ CHECKS = (
     compiling.closure_varies, compiling.recompile_in_loop, compiling.varying_shapes,
     compiling.static_argument_varies, compiling.weak_type_flips, compiling.arguments_vary, compiling.large_program,
     loops.callback_in_loop, loops.repeated_fetch, loops.host_sync, loops.unchanging_transfer, arrays.numpy_argument,
-    loops.op_by_op_loop,
-    arrays.implicit_transfers, loops.data_waits, loops.host_work, loops.dispatch_bound, compiling.many_tiny_jits,
+    loops.op_by_op_loop, arrays.implicit_transfers, loops.data_waits, loops.host_between, loops.host_work,
+    loops.dispatch_bound, compiling.many_tiny_jits,
     compiling.slow_tracing, compiling.captured_constants, starting.slow_import, arrays.arrays_grow,
     arrays.unused_donation,
 )  # fmt: skip

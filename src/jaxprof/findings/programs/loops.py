@@ -76,6 +76,25 @@ _DECIDE_SELDOM = (
     "While the host waits, it cannot dispatch the next step: look at the value every N iterations, or move the loop "
     "with its condition into one compiled function (jax.lax.while_loop)."
 )
+_BETWEEN = (
+    "The next call is given what is made of this value, so that it can neither be fetched less often nor prepared "
+    "ahead: compute what is made of it in the compiled function (jax.numpy), or do one round trip for many at once (a "
+    "batch of problems, environments or sequences)."
+)
+_SELDOM = (
+    "It is done in few iterations already, and takes this long all the same: do less of it, or less often still, or "
+    "beside the loop (what waits in a thread, what computes in Python in a process)."
+)
+_CALLED_SELDOM = (
+    "It is called in few iterations already, and takes this long all the same: do less in it, or return the values and "
+    "use them after the loop; what jax.numpy can compute need not leave the compiled function."
+)
+_LIBRARY_LOOP = (
+    "The loop is in {0}, which is not yours to change: give it options by which it does less in each iteration (no "
+    "progress bar, log, checks or callbacks) or more work in fewer ones (larger batches or chunks), or call a part of "
+    "{0} that loops in a compiled function."
+)
+_PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\](\w+)")
 _ONE_CALL = (
     "Give one call more to do: many iterations in one compiled function (jax.lax.fori_loop or scan around them), "
     "or many independent problems at once (jax.vmap); and pass fewer, larger arrays."
@@ -101,8 +120,9 @@ _FEWER_LEAVES = (
 _WORKER_CALLS = re.compile(r"\.(get|recv|result)\(\)$")
 """Calls that already wait for another thread or process, if they wait for data at all."""
 _MORE_WORKERS = (
-    "What prepares the batches beside the loop is slower than the steps: give it more threads or processes, less to do "
-    "for each batch, or batches that were prepared once and kept; a longer queue only moves the wait."
+    "What prepares the batches beside the loop is slower than the steps: give it less to do for each batch, more "
+    "processes (more threads only where it waits or computes outside Python: Python runs in one at a time), or batches "
+    "that were prepared once and kept; a longer queue only moves the wait."
 )
 
 
@@ -116,8 +136,12 @@ def _of_lines(
     within: str = "",
     own_fix: str | None = None,
 ) -> Finding:
-    """Claim the spots, and return the finding about their lines; `within` follows their cost in its sentence."""
+    """Claim the spots, and return the finding about their lines; `within` follows their cost in its sentence. What is
+    done in a library's loop is changed where the user calls it."""
     took = claims.take(spots)
+    package = _PACKAGE.search(result.hot.key[0]) if result.hot.library and result.hot.key is not None else None
+    if package is not None and code != "data_waits":
+        own_fix = _LIBRARY_LOOP.format(safe(package[1]))
     return Finding(
         code,
         f"{what}: {_calls_text(result, spots)}, {_cost_text(result, took)}{within}{_lines_text(result, spots)}",
@@ -145,7 +169,8 @@ def callback_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]
     what = "compiled functions of the loop call Python on the host, and wait for it"
     most = _most_through(spots)
     within = f", in {safe(most)}()" if most else ""
-    yield _of_lines(result, claims, "callback_in_loop", what, spots, saves, within)
+    fix = _CALLED_SELDOM if _is_seldom(result, spots) else None
+    yield _of_lines(result, claims, "callback_in_loop", what, spots, saves, within, fix)
 
 
 @check(
@@ -172,7 +197,8 @@ def repeated_fetch(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         return
     size = max(spot.bytes or 0 for spot in spots)
     what = f"each iteration of the loop copies arrays of up to {bytes_(size)} to the host"
-    yield _of_lines(result, claims, "repeated_fetch", what, spots, saves)
+    fix = _BETWEEN if _seconds(_between(result, spots)) > took / 2 else None
+    yield _of_lines(result, claims, "repeated_fetch", what, spots, saves, own_fix=fix)
 
 
 @check(
@@ -212,10 +238,11 @@ def host_sync(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         return
     claims.waits = took if brief else None
     tested = _seconds(spot for spot in spots if spot.call == "bool()")  # by an `if` or a `while`
-    finding = _of_lines(
-        result, claims, "host_sync", "the host waits for a value in each iteration of the loop", spots, saves,
-        own_fix=_DECIDE_SELDOM if tested > took / 2 else None,
-    )  # fmt: skip
+    fix = _DECIDE_SELDOM if tested > took / 2 else None
+    if _seconds(_between(result, spots)) > took / 2:
+        fix = _BETWEEN
+    what = "the host waits for a value in each iteration of the loop"
+    finding = _of_lines(result, claims, "host_sync", what, spots, saves, own_fix=fix)
     busy = "" if saves > took / 2 else "; the device is busy meanwhile"
     yield replace(finding, message=f"{finding.message}{busy}")
 
@@ -352,18 +379,59 @@ def data_waits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
 
 
 @check(
+    "host work between one compiled call and the next",
+    "Python or NumPy makes of a call's results what the next call is given. The device waits for it, and it can "
+    "neither run ahead nor be left out.",
+    "Compute it in the compiled function (jax.numpy instead of NumPy), or do one round trip for many at once: a batch "
+    "of problems, environments or sequences.",
+    sampled=True,
+)
+def host_between(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    """Yield a finding if lines of the loop make arguments of its compiled functions from their results."""
+    spots = list(_between(result, _host_spots(result, claims)))
+    saves = (1 - KEPT_SHARE) * _seconds(spots)
+    if spots and _is_large_part(result, spots) and claims.worth(saves, _samples(spots)):
+        what = "the loop makes on the host, of results, what its next call is given"
+        yield _of_lines(result, claims, "host_between", what, spots, saves)
+
+
+def _between(result: ProgramResult, spots: Sequence[Spot]) -> Iterator[Spot]:
+    """Yield the spots that make arguments of the loop's compiled functions from their results."""
+    return (spot for spot in spots if (site := spot.site_in(result.hot.key)) is not None and site.between)
+
+
+@check(
     "host work in the loop that the device does not need",
     "Logging, plots, files, statistics or sleeping inside the loop make every iteration longer.",
-    "Do it every N iterations, after the loop, or in a separate thread or process; computations on arrays can go "
-    "into the compiled function.",
+    "Do it every N iterations, after the loop, or beside it (what waits in a thread, what computes in Python in a "
+    "process); computations on arrays can go into the compiled function.",
     sampled=True,
 )
 def host_work(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """Yield a finding if lines of the loop compute or wait on the host for no result that its compiled functions use.
-    Time that a program sleeps because it has nothing to do cannot be saved."""
+    """Yield a finding if lines of the loop compute or wait on the host for nothing that its compiled functions use."""
+    loop = result.hot
+    every = _host_spots(result, claims)
+    between = set(_between(result, every))
+    spots = [spot for spot in every if spot not in between]
+    took = _seconds(spots)
+    saves = (1 - KEPT_SHARE) * took
+    if not spots or not _is_large_part(result, spots) or not claims.worth(saves, _samples(spots)):
+        return
+    waits = _seconds(spot for spot in spots if spot.state == "waiting") > took / 2
+    lines = {site.line for spot in spots if (site := spot.site_in(loop.key)) is not None}
+    read = any(spot.call or site.call for spot in spots for site in spot.sites)  # without the source nobody knows
+    beside = "" if lines & loop.working or not read else ", and no result of this goes to the device"
+    what = f"the loop {'waits' if waits else 'works'} on the host{beside}"
+    fix = _SELDOM if _is_seldom(result, spots) else None
+    yield _of_lines(result, claims, "host_work", what, spots, saves, own_fix=fix)
+
+
+def _host_spots(result: ProgramResult, claims: Claims) -> list[Spot]:
+    """Return the spots of the loop at which the host computes or waits. Time that a program sleeps because it has
+    nothing to do cannot be saved."""
     loop = result.hot
     asleep = loop.asleep if result.verdict.kind == IDLE else ()
-    spots = [
+    return [
         spot
         for spot in claims.free_spots(loop.spots)
         if loop.part(spot) == HOST
@@ -376,16 +444,6 @@ def host_work(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         )
         and not _is_brief(result, spot)
     ]
-    took = _seconds(spots)
-    saves = (1 - KEPT_SHARE) * took
-    if not spots or not _is_large_part(result, spots) or not claims.worth(saves, _samples(spots)):
-        return
-    waits = _seconds(spot for spot in spots if spot.state == "waiting") > took / 2
-    lines = {site.line for spot in spots if (site := spot.site_in(loop.key)) is not None}
-    read = any(spot.call or site.call for spot in spots for site in spot.sites)  # without the source nobody knows
-    beside = "" if lines & loop.working or not read else ", and no result of this goes to the device"
-    what = f"the loop {'waits' if waits else 'works'} on the host{beside}"
-    yield _of_lines(result, claims, "host_work", what, spots, saves)
 
 
 def _is_brief(result: ProgramResult, spot: Spot) -> bool:
@@ -503,6 +561,11 @@ def _in_each_iteration(result: ProgramResult, spots: Sequence[Spot]) -> bool:
     return loop.times.by_line.get(line, (0.0, 0))[1] >= FEW_ITERATIONS * loop.times.count
 
 
+def _is_seldom(result: ProgramResult, spots: Sequence[Spot]) -> bool:
+    """Return whether the lines of most of these spots do their work in few of the loop's iterations."""
+    return result.hot.key is not None and not _in_each_iteration(result, spots)
+
+
 def _cost_text(result: ProgramResult, took: float) -> str:
     whole = result.hot.seconds
     share = f", {percent(took / whole)} of the loop" if whole > 0 and result.hot.key is not None else ""
@@ -522,8 +585,9 @@ def _loop_line(result: ProgramResult, spot: Spot) -> SourceLocation:
 
 
 def _places(result: ProgramResult, spots: Sequence[Spot]) -> tuple[SourceLocation, ...]:
-    """Return the lines of the loop that lead to the spots, then the most expensive lines below them."""
-    at_loop = _seconds_by(spots, lambda spot: _loop_line(result, spot))
+    """Return the lines of the loop that lead to the spots, unless they are a library's, then the most expensive lines
+    below them."""
+    at_loop = {} if result.hot.library else _seconds_by(spots, lambda spot: _loop_line(result, spot))
     below = _seconds_by(spots, lambda spot: spot.place)
     return tuple(dict.fromkeys([*list(at_loop)[:_LINES_NAMED], *list(below)[:_LINES_NAMED]]))
 
@@ -531,7 +595,7 @@ def _places(result: ProgramResult, spots: Sequence[Spot]) -> tuple[SourceLocatio
 def _lines_text(result: ProgramResult, spots: Sequence[Spot]) -> str:
     """Return text such as `: train.py:91 (6.0 s), train.py:95 (1.2 s)`; empty for a line the finding names."""
     places = _seconds_by(spots, lambda spot: spot.place)
-    if list(places) == [_loop_line(result, spots[0])]:
+    if list(places) == [_loop_line(result, spots[0])] or (result.hot.library and len(places) == 1):
         return ""
     named = [f"{at.short(result.directory)} ({seconds(took, 2)})" for at, took in places.items()]
     more_lines = len(named) - _LINES_NAMED

@@ -15,7 +15,7 @@ from typing import Any
 from jaxprof.recorder.cpython import instructions
 from jaxprof.recorder.frame_owner import JAX, LIBRARY, STDLIB, USER, package_of
 from jaxprof.recorder.samples.call_text import CallSpot, Span, is_a, is_foreign, look_up, maker_of, spot_of
-from jaxprof.recorder.samples.flow import feeds, statement_at
+from jaxprof.recorder.samples.flow import feeds, is_between, statement_at
 from jaxprof.recorder.samples.loops import loops_at
 from jaxprof.recorder.samples.stack import SampledFrame, Stack
 from jaxprof.recorder.samples.states import (
@@ -197,6 +197,8 @@ class Classifier:
         elif kind in WORK or kind == DATA:
             self.working_at(stack)
         line, sites, implicit = _user_line(stack, names), sites_of(stack, kind), _implicit(kind, spot, names)
+        if sites and kind in (HOST, READ, SYNC, TRANSFER) and self._is_between(stack):
+            sites = tuple(replace(site, at=replace(site.at, between=True)) for site in sites)
         doubtful = kind == HOST and at == 0 and _may_be_compiled(stack, spot)
         return Seen(kind, line, sites, implicit, _path(stack), statements_of(stack), doubtful)
 
@@ -269,6 +271,14 @@ class Classifier:
                 fed = spot.operation.endswith("FOR_ITER") or spot.callee == ("next",)
             return DATA if fed else HOST
         return HOST
+
+    def _is_between(self, stack: Stack) -> bool:
+        """Whether results of JAX's work become arguments of it there, in the innermost function with such work."""
+        for frame in stack.frames:
+            spans = self._work.spans(frame.code) if frame.kind == USER else []
+            if spans and frame.spot.span is not None:
+                return is_between(frame.code.co_filename, frame.spot.span, spans)
+        return False
 
 
 class _WorkPlaces:

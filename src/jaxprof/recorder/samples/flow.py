@@ -34,10 +34,73 @@ class _Statement:
     takes: frozenset[str]
 
 
+@frozen
+class _Region:
+    """The statements of the innermost loop around a place with a call of JAX's work, else of its function or module."""
+
+    here: _Statement
+    """The statement at the place."""
+    statements: list[_Statement]
+    working: dict[int, _Statement]
+    """Those with calls of the work, by id."""
+    calls: list[Span]
+
+    @property
+    def results(self) -> frozenset[str]:
+        return frozenset[str]().union(*(statement.gives for statement in self.working.values()))
+
+    def reached(self, names: Iterable[str], *, but: _Statement | None = None) -> set[str]:
+        """Return the names of what is made of the values of `names`, outside the work and the statement `but`."""
+        reached, growing = set(names), True
+        while growing:
+            before = len(reached)
+            for statement in self.statements:
+                if id(statement) not in self.working and statement is not but and statement.takes & reached:
+                    reached |= statement.gives
+            growing = len(reached) > before
+        return reached
+
+    @property
+    def is_fed(self) -> bool:
+        """Whether what the place makes becomes an argument of the work."""
+        # `trainer.book()` next to `trainer.step()` changes the trainer, and does not feed the step
+        receivers = not isinstance(self.here.node, ast.Expr)
+        taken = (_takes(statement, self.calls, receivers=receivers) for statement in self.working.values())
+        return not self.reached(self.here.gives).isdisjoint(frozenset[str]().union(*taken))
+
+    @property
+    def needs_results(self) -> bool:
+        """Whether the place is given something that is made of the work's results: it cannot run ahead of them."""
+        if id(self.here) in self.working:
+            return True
+        given = {name for node in ast.walk(self.here.node) if isinstance(node, ast.Call) for name in _arguments(node)}
+        if self.results & given:  # an environment that gets the step's action
+            return True
+        bound = {name for statement in self.working.values() for name in _binds(statement.node)}
+        return not self.reached(bound, but=self.here).isdisjoint(given)
+
+
 def feeds(file: str, at: Span, work: Iterable[Span]) -> bool | None:
     """Return whether the value computed at `at` becomes an argument of one of the calls `work`, in the same loop or
     function, and does not need their results. None if there is no source, or if it does not show this.
     """
+    region = _region(file, at, work)
+    if region is None or isinstance(region, bool):
+        return region
+    # next to the call, in the same statement: processing of its result
+    return id(region.here) not in region.working and not region.needs_results and region.is_fed
+
+
+def is_between(file: str, at: Span, work: Iterable[Span]) -> bool:
+    """Return whether the value computed at `at` is made of results of the calls `work`, and becomes an argument of one:
+    the next one waits for it."""
+    region = _region(file, at, work)
+    return isinstance(region, _Region) and region.needs_results and region.is_fed
+
+
+def _region(file: str, at: Span, work: Iterable[Span]) -> _Region | bool | None:
+    """Return the statements around a place; True if it is within a call of the work, None if the source does not show
+    it."""
     tree = tree_of(file)
     if tree is None:
         return None
@@ -55,33 +118,12 @@ def feeds(file: str, at: Span, work: Iterable[Span]) -> bool | None:
             body = node.body
         elif isinstance(node, LOOPS) and any(_inside(span, span_of(node)) for span in calls):
             body = [node]
-    region = body
-    statements = list(_statements(region, tree))
+    statements = list(_statements(body, tree))
     here = _around(statements, at)
     if here is None:
         return None
     working = {id(statement): statement for span in calls if (statement := _around(statements, span)) is not None}
-    if id(here) in working:  # next to the call, in the same statement: processing of its result
-        return False
-    results = frozenset[str]().union(*(statement.gives for statement in working.values()))
-    calls_here = (inner for inner in ast.walk(here.node) if isinstance(inner, ast.Call))
-    passed = {name for call in calls_here for name in _arguments(call)}
-    if results & passed:  # an environment that gets the step's action: it cannot run ahead
-        return False
-    # `trainer.book()` next to `trainer.step()` changes the trainer, and does not feed the step
-    receivers = not isinstance(here.node, ast.Expr)
-    wanted = frozenset[str]().union(*(_takes(statement, calls, receivers=receivers) for statement in working.values()))
-    reached = set(here.gives)
-    growing = True
-    while growing:
-        if wanted & reached:
-            return True
-        before = len(reached)
-        for statement in statements:
-            if id(statement) not in working and statement.takes & reached:
-                reached |= statement.gives
-        growing = len(reached) > before
-    return False
+    return _Region(here, statements, working, calls)
 
 
 def statement_at(file: str, line: int) -> tuple[Span | None, str, bool]:
@@ -241,12 +283,14 @@ def _changes(node: ast.AST, tree: ast.Module) -> Iterator[str]:
     """Return the names that a call of a method changes, if it is a statement of its own: `rows` in `rows.append(x)`.
 
     An attribute of the object may be changed, too: one that the method sets, if this file has a method of that name,
-    and otherwise any of them. Of `self`, only those that such a method sets are known.
+    and otherwise any of them. Of `self`, only those that such a method sets are known. A module is not changed.
     """
     call = node.value if isinstance(node, ast.Expr) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
         return
     owner = call.func.value
+    if isinstance(owner, ast.Name) and owner.id in _modules(tree):
+        return
     is_own = isinstance(owner, ast.Name) and owner.id in ("self", "cls")
     if not is_own:
         yield from _dotted_name(owner)
@@ -256,6 +300,13 @@ def _changes(node: ast.AST, tree: ast.Module) -> Iterator[str]:
             yield from (f"{owner.id}.{attribute}" for attribute in attributes)
         elif not is_own:
             yield f"{owner.id}.*"
+
+
+@functools.lru_cache(maxsize=16)
+def _modules(tree: ast.Module) -> frozenset[str]:
+    """Return the names of the modules that a file imports at its top."""
+    names = (alias for node in tree.body if isinstance(node, ast.Import) for alias in node.names)
+    return frozenset(alias.asname or alias.name.partition(".")[0] for alias in names)
 
 
 @functools.lru_cache(maxsize=256)
