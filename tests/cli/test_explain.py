@@ -54,6 +54,15 @@ def test_what_to_ask_next_only_looks_and_has_no_words_of_the_session(call, tmp_p
     assert [shlex.split(line)[1:3] for line in answer["next"]] == [["open", str(path)]] * 3
 
 
+@pytest.mark.parametrize(("stood", "code"), [(30.0, ExitCode.STANDS_STILL), (15.0, ExitCode.OK)])
+def test_a_watchdog_is_told_by_the_exit_code_that_a_program_stands_still(call, tmp_path, stood, code):
+    events = program_events.program(program_events.stands(stood), exit_code=130, wall=50.0)
+    path = written(tmp_path / "stands.jaxprof", events, program_events.HEADER)
+    said = call("explain", path, "--fail-on", "standstill")
+    assert (said.code, call("explain", path).code) == (code, ExitCode.OK)
+    assert ("1. standstill" in said.out) is (code != ExitCode.OK)
+
+
 def test_the_findings_that_are_counted_are_those_that_are_printed(call, tmp_path):
     slow = [program_events.compiled(f"f{number}", "new_function", compile_seconds=1.0, count=20) for number in range(8)]
     path = written(tmp_path / "many.jaxprof", program_events.program(*slow, wall=20.0), program_events.HEADER)

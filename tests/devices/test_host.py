@@ -23,7 +23,8 @@ from jaxprof.devices.inventory.machine import environment_facts, local_devices, 
 from jaxprof.devices.live.amd import amd_name, read_amd
 from jaxprof.devices.live.host import HostSampler, Monitor
 from jaxprof.devices.live.nvidia import Nvml, NvmlThreads
-from jaxprof.devices.live.process_state import LOOK_SECONDS, PauseWatch, is_stopped, seconds_suspended
+from jaxprof.devices.live.process_state import LOOK_SECONDS, PauseWatch, SilenceWatch, is_stopped, seconds_suspended
+from jaxprof.events import Heartbeat
 from jaxprof.tui.shell.device_monitor import DeviceMonitor
 
 Times = namedtuple("Times", "user system idle iowait guest")
@@ -303,3 +304,16 @@ def test_amd_reading_is_of_the_files_of_its_driver(tmp_path):
     assert (reading.temperature_celsius, reading.clock_hertz) == (61.0, 2.1e9)
     elsewhere = read_amd(replace(device, pci_bus_id="0000:c2:00.0"), tmp_path)
     assert elsewhere.utilisation is elsewhere.memory_used_bytes is elsewhere.power_watts is None
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="this system does not show it")
+def test_a_recorder_that_says_nothing_is_reported_and_that_it_is_back():
+    watch, word = SilenceWatch(os.getpid()), Heartbeat(since_seconds=95.0, step=188)
+    assert watch.look(102.0, 100.0, word) is None
+    silent = watch.look(107.0, 100.0, word)
+    assert (silent.silent_seconds, silent.since_seconds, silent.step, silent.over) == (100.0, 95.0, 188, False)
+    assert silent.wait.state in "RS"
+    assert watch.look(108.0, 100.0, word) is None, "not each time"
+    assert watch.look(114.0, 100.0, word) is not None
+    assert watch.look(115.0, 114.5, word).over
+    assert watch.look(116.0, 114.5, word) is None

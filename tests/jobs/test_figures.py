@@ -89,5 +89,16 @@ def test_what_comes_after_a_failure_is_not_useful():
     assert found.causes["useful"] == pytest.approx(12.0, abs=2.0)
 
 
+def test_what_comes_after_the_last_step_of_a_job_that_stands_still_is_not_useful():
+    """Both wait in the collective of a step for six of ten seconds, as one sleeps."""
+    device = [made.line(88, 1.0, "device_busy", "step")]
+    inside = [*made.steady(10, {"device_busy": 1.0}, device), made.compiled("step")]
+    live = {index: {"is_live": True} for index in range(2)}
+    stands = [made.stands(25.0, until=30.0, kind=kind) for kind in ("host", "sync")]
+    found = job_figures(recorded(*([*inside, each] for each in stands), options=live)).goodput
+    assert found.causes["standstill"] == pytest.approx(50.0, abs=1.0)
+    assert found.causes["useful"] == pytest.approx(10.0, abs=1.0)
+
+
 def test_a_job_without_a_loop_has_none():
     assert job_figures(recorded([made.compiled()])).goodput is None

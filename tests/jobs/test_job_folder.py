@@ -13,9 +13,10 @@ from jaxprof import events as e
 from jaxprof.base.errors import FileRefusedError
 from jaxprof.jobs.folder import JobFollower, check_job, is_growing
 from jaxprof.jobs.job import read_job_files
+from jaxprof.jobs.watch import JobWatch
 from jaxprof.session.files import is_job_folder, session_path
 from jaxprof.session.log import LogWriter
-from job_folders import JOB, job, job_figures, loop, process, read_job
+from job_folders import JOB, job, job_figures, loop, process, read_job, recording
 
 
 def read(folder):
@@ -151,3 +152,31 @@ def test_a_writer_on_another_host_counts_as_gone_after_silence(folder, monkeypat
     monkeypatch.setattr("socket.gethostname", lambda: "node1")
     os.utime(path)
     assert not is_growing(following(folder).members[1].session), "nobody holds its lock here"
+
+
+def test_a_watch_says_once_that_a_job_stands_still_and_once_that_it_goes_on(tmp_path):
+    said, writers = [], []
+    watch = JobWatch(tmp_path, said.append)
+    for index in range(3):
+        header, events = recording(index, 3, *loop(), wall=None)
+        writers.append(LogWriter(header, session_path(tmp_path, index)))
+        for event in events:
+            writers[-1].append(event)
+    try:
+        watch.look(0.0)
+        assert said == [], "all of them work"
+        for index, writer in enumerate(writers):
+            waits = {"kind": "sync", "wait": e.SystemWait(state="S", call="futex")} if index else {}
+            writer.append(program_events.stands(**waits))
+        for now in range(5, 60, 5):
+            watch.look(float(now))
+        (sentence,) = said
+        assert sentence.startswith("process 0 of 3 stands still since step 188 (30.0 s) at train.py:91 in time.sleep()")
+        for writer in writers:
+            writer.append(replace(program_events.stands(), over=True))
+        for now in range(60, 400, 5):
+            watch.look(float(now))
+        assert said[1:] == ["the job goes on"]
+    finally:
+        for writer in writers:
+            writer.close()

@@ -218,6 +218,16 @@ def test_a_hang_up_counts_only_if_it_ended_the_program(stage, code, status, reas
     assert (going.end().status, going.events[-1].reason) == (status, reason)
 
 
+def test_an_exception_is_recorded_although_its_process_waits_for_others_at_its_exit(stage, monkeypatch):
+    monkeypatch.setattr("jaxprof.runner.program_run.ENDING_SECONDS", 0.05)
+    one = stage(Told(ProgramEnded(exit_code=None, wall_seconds=1.0, error="ValueError: no"), code=1, goes_on=True))
+    one.begin()
+    one.until(lambda: any(isinstance(event, ProgramEnded) for event in one.events))
+    assert (one.run.over, one.run.program.ended.error) == (False, "ValueError: no")
+    one.scheduler.close()
+    assert one.end().status == "cancelled"
+
+
 @pytest.mark.parametrize(
     ("raised", "status", "error"),
     [(None, "cancelled", "interrupted"), (-1.0, "failed", "exit code 1"), (1.0, "cancelled", "interrupted")],

@@ -48,6 +48,8 @@ class ExitCode(IntEnum):
     """`gate --strict`: no limit was exceeded, and one is undecided."""
     NOT_WHOLE = 5
     """The printed answer is unreliable, because a part of its subject is missing. The answer or stderr says which."""
+    STANDS_STILL = 6
+    """`explain --fail-on standstill`: the program or the job stands still, or did when it was ended."""
     STDOUT_LOST = 74
     """Stdout cannot be written: its disk is full, or it is closed (EX_IOERR of sysexits.h). A session is kept."""
     INTERRUPTED = 130

@@ -169,6 +169,7 @@ def run_process(
 def launch_job(count: int, out: Path | None, *, force: bool, form: str) -> int:
     """Start the current command `count` times as the processes of a job, and report the outcome. Return the exit code
     of the process that failed first, or 0. Raises UsageError or StorageError before anything starts."""
+    from jaxprof.jobs.watch import JobWatch
     from jaxprof.runner.job_launch import JobLaunch, delete_sessions, free_folder
 
     parameters = click.get_current_context().params
@@ -184,7 +185,10 @@ def launch_job(count: int, out: Path | None, *, force: bool, form: str) -> int:
     with passing_signals() as pass_to:
         launch = JobLaunch(command, count, job, output=2 if form == "json" else None)
         pass_to(launch.signal)
+        watch = JobWatch(folder, note)
+        watch.start()
         code = launch.wait(lambda index, code: note(f"process {index} of {count} ended with exit code {code}"), note)
+        watch.stop()
     _report(folder, form)
     harmed = set(range(count)) - {
         process_number(path.name) for path in folder.glob(f"*{EXTENSION}") if _is_kept(path, job)

@@ -58,6 +58,7 @@ CAUSE_WORDS = {
     "start": "start and imports",
     "outside_loop": "outside the loop",
     "paused": "paused, not running",
+    "standstill": "the job stood still",
     "after_failure": "after the first failure",
     "not_seen": "not seen",
 }

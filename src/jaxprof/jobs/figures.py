@@ -124,7 +124,7 @@ def device_clocks(readings: Mapping[str, Iterable[DeviceReading]]) -> tuple[Devi
     return tuple(clocks)
 
 
-USEFUL, WAITING, START, FIRST, AGAIN, OUTSIDE, PAUSED, AFTER, UNSEEN = (
+USEFUL, WAITING, START, FIRST, AGAIN, OUTSIDE, PAUSED, STANDING, AFTER, UNSEEN = (
     "useful",
     "waiting",
     "start",
@@ -132,10 +132,11 @@ USEFUL, WAITING, START, FIRST, AGAIN, OUTSIDE, PAUSED, AFTER, UNSEEN = (
     "recompile",
     "outside_loop",
     "paused",
+    "standstill",
     "after_failure",
     "not_seen",
 )
-CAUSES = (USEFUL, WAITING, DATA, HOST, DISPATCH, COPY, AGAIN, FIRST, START, OUTSIDE, PAUSED, AFTER, UNSEEN)
+CAUSES = (USEFUL, WAITING, DATA, HOST, DISPATCH, COPY, AGAIN, FIRST, START, OUTSIDE, PAUSED, STANDING, AFTER, UNSEEN)
 """Causes that a second of a process's wall time can have; each second has exactly one."""
 PARTS_OF_ITS_OWN = (DATA, HOST, DISPATCH, COPY)
 """Work that a process does while the others wait for it. Compilations have a finding of their own."""

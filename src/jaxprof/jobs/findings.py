@@ -34,6 +34,7 @@ from jaxprof.jobs.figures import (
     IN_LOOP,
     OUTSIDE,
     PAUSED,
+    STANDING,
     UNSEEN,
     USEFUL,
     WAITING,
@@ -53,7 +54,7 @@ from jaxprof.jobs.late import (
     spread_of,
     stragglers,
 )
-from jaxprof.jobs.standstill import standing, standstills, with_status
+from jaxprof.jobs.standstill import STANDS, standing, standstills, with_status
 from jaxprof.session.files import with_urls
 from jaxprof.stats.location import t_quantile
 
@@ -78,16 +79,26 @@ class Goodput:
         return {cause: took / self.seconds for cause, took in self.causes.items()}
 
 
-def goodput(processes: Sequence[ProcessFigures], failed_at: float | None) -> Goodput | None:
+def goodput(
+    processes: Sequence[ProcessFigures], failed_at: float | None, stands: Collection[int] = ()
+) -> Goodput | None:
     """Return the job's goodput; None if no process was seen in a loop.
 
     `failed_at` is the Unix time at which the first process failed; time of the others after that is not useful. If the
-    clocks of hosts differ, they shift that moment.
+    clocks of hosts differ, they shift that moment. `stands`: processes that stand still, whose time since then is not
+    useful, though most of them wait in a compiled function.
     """
     known = [process for process in processes if process.time is not None and process.wall_seconds]
     if not known:
         return None
-    times = [_split_at_failure(process, failed_at) for process in known]
+    times = []
+    for process in known:
+        state = process.standstill
+        if process.index in stands and state is not None:
+            since = state.since_seconds + process.clock_offset_seconds
+            times.append(_split_time(process, since, since + state.seconds, STANDING))
+        else:
+            times.append(_split_time(process, failed_at, process.ended_seconds, AFTER))
     # A process waits for the others inside compiled functions, as far as its device part is longer than the shortest
     # one. This shows only where all are in one loop, and for equally long.
     loops = [sum(time[part] for part in (*IN_LOOP, AGAIN)) + time[PAUSED] for time in times]
@@ -105,17 +116,20 @@ def goodput(processes: Sequence[ProcessFigures], failed_at: float | None) -> Goo
     return Goodput(sum(causes.values()), len(known), causes)
 
 
-def _split_at_failure(process: ProcessFigures, failed_at: float | None) -> Mapping[str, float]:
-    """Return the time of a process by cause, with everything after the failure under its own cause."""
+def _split_time(
+    process: ProcessFigures, since: float | None, ended: float | None, cause_then: str
+) -> Mapping[str, float]:
+    """Return the time of a process by cause, with everything from the Unix time `since` to `ended` under a cause of its
+    own."""
     time = dict(process.time or {})
-    if failed_at is None or process.ended_seconds is None or process.ended_seconds <= failed_at:
+    if since is None or ended is None or ended <= since:
         return time
     whole = sum(time.values())
-    after = min(whole, process.ended_seconds - failed_at)
+    after = min(whole, ended - since)
     windows = process.windows
     began = windows.began_seconds + process.clock_offset_seconds
-    until = np.append(began[1:], process.ended_seconds)[: len(began)]
-    left = until - np.maximum(began, failed_at)
+    until = np.append(began[1:], ended)[: len(began)]
+    left = until - np.maximum(began, since)
     shares = np.divide(left, until - began, out=np.zeros(len(began)), where=left > 0)
     parts = dict(zip(PARTS, (shares @ windows.parts).tolist(), strict=True))
     after_failure = {**{part: parts[part] for part in IN_LOOP}, AGAIN: parts[COMPILE]}
@@ -124,7 +138,7 @@ def _split_at_failure(process: ProcessFigures, failed_at: float | None) -> Mappi
         moved = min(time[cause], after_failure.get(cause, after), after - taken)
         time[cause] -= moved
         taken += moved
-    return time | {AFTER: taken}
+    return time | {cause_then: taken}
 
 
 _STARTED_TOGETHER_SECONDS = 10.0
@@ -413,6 +427,22 @@ class JobFigures:
     """Arrivals at the collectives with the most total time, if several processes captured them."""
 
     @property
+    def condition(self) -> str:
+        """What became of the job: `running`, `standing still`, `ended well`, `failed`, `cancelled`, or `cut off` where
+        nobody wrote an end."""
+        statuses = {process.status for process in self.processes}
+        codes = {finding.code for finding in self.findings}
+        if STANDS in statuses:
+            return STANDS
+        if statuses & {"failed", "crashed"}:
+            return "failed"
+        if "running" in statuses:
+            return "running"
+        if "process_failed" in codes:
+            return "cut off"
+        return next((status for status in ("cancelled",) if status in statuses), "ended well")
+
+    @property
     def arrivals(self) -> Arrivals | None:
         """Arrivals at the collective with the most total time; None if fewer than two processes captured it."""
         return self.collectives[0] if self.collectives else None
@@ -460,7 +490,11 @@ def figures_of(
         processes,
         tuple(map(with_fix, (*found, *exposed(collectives)))),
         tuple(map(with_urls, notices)),
-        goodput(processes, None if apart else failed_at(processes)),
+        goodput(
+            processes,
+            None if apart else failed_at(processes),
+            [each.index for each in (*stands.blamed, *stands.waiting)] if stands is not None else (),
+        ),
         len(compared),
         collectives,
     )

@@ -139,13 +139,15 @@ def _usual_step(found: Standing) -> int | None:
 
 
 def _rest(found: Standing) -> str:
-    """Return `; 511 wait in the compiled call of train.py:585`, for each line the others wait at."""
+    """Return `; 511 wait since step 188 in the compiled call of train.py:585`, for each line the others wait at."""
     lines = Counter(
-        (_state(process).at.short(process.directory), _state(process).on_device) for process in found.waiting
+        (state.at.short(process.directory), state.step, state.on_device)
+        for process in found.waiting
+        if (state := process.standstill) is not None and state.at
     )
-    parts = [
-        f"{integer(count)} {'waits' if count == 1 else 'wait'} {'in the compiled call of' if device else 'at'} {line}"
-        for (line, device), count in lines.most_common(3)
-        if line
-    ]
+    parts = []
+    for (line, step, on_device), count in lines.most_common(3):
+        since = f" since step {integer(step)}" if step is not None else ""
+        where = "in the compiled call of" if on_device else "at"
+        parts.append(f"{integer(count)} {'waits' if count == 1 else 'wait'}{since} {where} {line}")
     return f"; {', '.join(parts)}" if parts else ""

@@ -24,7 +24,7 @@ def to_text(job: JobFigures) -> str:
 
 def _report(job: JobFigures) -> Iterator[Piece]:
     """Yield first what is missing, then what was found, then the processes."""
-    parts = [job.folder, counted(job.count, "process", "processes"), *([job.job] if job.job else [])]
+    parts = [job.folder, job.condition, counted(job.count, "process", "processes"), *([job.job] if job.job else [])]
     yield Headline("  ·  ".join(parts))
     yield from (Prose(notice, "  ! ") for notice in job.notices)
     yield from ("", *summary(job), "", process_table(job))
@@ -60,7 +60,7 @@ def answer_lines(job: JobFigures) -> list[str]:
     processes = counted(job.count, "process", "processes") + (f", {seen} of them seen," if seen < job.count else "")
     rates = [process.steps_per_second for process in job.processes if process.steps_per_second is not None]
     walls = [process.wall_seconds for process in job.processes if process.wall_seconds is not None]
-    title = f"job of {processes} on {counted(hosts, 'host')}"
+    title = f"{job.condition}  ·  job of {processes} on {counted(hosts, 'host')}"
     title += f"  ·  {seconds(max(walls))}" if walls else ""
     title += f"  ·  {scaled(min(rates))} to {scaled(max(rates))} steps/s" if rates else ""
     words = "" if job.names_somebody else nothing_found(job)

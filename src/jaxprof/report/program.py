@@ -170,6 +170,7 @@ def program_report(session: Session, run: Run) -> Iterator[Piece]:
         failure = ended.status if ended.error in ("", ended.status) else f"{ended.status}: {ended.error}"
         yield Prose(failure, "  ✗ ")
         yield Prose(ended.hint, "    ")
+    yield from _standstill(program)
     for stage in program.running:
         took = seconds(max(0.0, program.began_seconds + program.wall_seconds - stage.began_seconds))
         where = f", from {stage.called_from.short(program.directory)}" if stage.called_from else ""
@@ -185,6 +186,18 @@ def program_report(session: Session, run: Run) -> Iterator[Piece]:
         if pieces:
             yield ""
             yield from pieces
+
+
+def _standstill(program: ProgramResult) -> Iterator[Piece]:
+    """Yield that the program stands still, or stood still when it was ended, and the stacks of its threads then."""
+    state = program.standstill
+    if state is None or not state.is_one:
+        return
+    stands = "stands still" if program.stands_still else "stood still"
+    yield Prose(f"{stands} {state.text(program.directory)}", "  ✗ ")
+    for thread in state.threads:
+        frames = [f"{frame.function} ({frame.short(program.directory)})" for frame in thread.frames]
+        yield Prose(f"{thread.name or 'a thread without a name'}: {' ← '.join(frames)}", "    ")
 
 
 def program_view_text(session: Session, view: str) -> str:

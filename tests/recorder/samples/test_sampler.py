@@ -42,7 +42,9 @@ from jaxprof.recorder.samples.sampler import (
     interval,
     settings_lines,
 )
-from jaxprof.recorder.samples.states import COMPILED, Seen, Site
+from jaxprof.recorder.samples.stack import Stack
+from jaxprof.recorder.samples.standstill import StandstillWatch
+from jaxprof.recorder.samples.states import COMPILED, HOST, Seen, Site
 from jaxprof.recorder.samples.steps import without
 from waiting import PATIENCE_SECONDS, until
 
@@ -486,3 +488,39 @@ def test_the_end_of_a_capture_on_the_samplers_thread_is_no_stop():
         _sampled(sampler, 2, lambda: time.sleep(0.001))
 
     assert _paused_seconds(work) < 0.3
+
+
+def standing(*positions, kind=COMPILED, until=60.0):
+    """What a watch reports of a program in whose samples, a tenth of a second apart, one function of the user's is at
+    these offsets in turn, and at the last one until then."""
+    reported = []
+    watch = StandstillWatch(reported.append, threading.get_ident(), threading.get_native_id())
+    code = standing.__code__
+    for number in range(round(10 * until)):
+        offset = positions[min(number, len(positions) - 1)]
+        watch.take(number / 10, Stack(read=[(code, offset, "user", {})]), Seen(kind), 0.0)
+        watch.look(number / 10, None, 7, None)
+    return reported
+
+
+def test_a_missing_iteration_is_reported_with_all_stacks_for_as_long_as_it_is_missing():
+    reported = standing(*[10, 40] * 50, 20)
+    assert [each.since_seconds for each in reported] == [pytest.approx(10.0, abs=0.2)] * len(reported)
+    assert 3 <= len(reported) <= 12
+    first = reported[0]
+    assert (first.step, first.over, first.kind) == (7, False, COMPILED)
+    assert reported[0].usual_seconds == pytest.approx(0.2, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("positions", "kind"),
+    [([10, 40] * 300, COMPILED), ([10, 40] * 2 + [20], COMPILED), ([10, 40] * 50 + [20], HOST)],
+    ids=["it goes on", "the first ones compile", "a loop that only waits"],
+)
+def test_what_is_no_missing_iteration(positions, kind):
+    assert standing(*positions, kind=kind) == []
+
+
+def test_that_it_goes_on_is_reported():
+    reported = standing(*[10, 40] * 50, *[20] * 200, *[10, 40] * 300, until=45.0)
+    assert [each.over for each in reported][-2:] == [False, True]

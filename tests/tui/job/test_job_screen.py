@@ -47,7 +47,7 @@ async def test_who_is_late_is_read_without_a_key_and_enter_opens_its_session(fol
     async with walking(SMALL) as walk:
         screen = await opened(walk, late(folder))
         await walk.shows(
-            "4 processes on 4 hosts · slurm-1234.0 · all ok",
+            "ended well · 4 processes on 4 hosts · slurm-1234.0",
             "process 1 on node1 is late: making or fetching its input takes 40 % of its loop",
             "Look at its input: the shard, the disk or the network of that host.",
         )
@@ -245,3 +245,24 @@ def test_costs_that_are_too_wide_lose_a_part_and_no_figure():
         "useful 58 s (47 %), waiting 29 s (24 %) of 122 s",
     ]
     assert fitting("unknown: no process was seen in a loop", 20) == "unknown: no process was seen in a loop"
+
+
+async def test_the_screen_turns_by_itself_to_a_process_for_which_the_job_stands_still(folder):
+    writers = []
+    for index in range(4):
+        header, events = job_folders.recording(index, 4, *job_folders.loop(), wall=None)
+        writers.append(LogWriter(header, session_path(folder, index)))
+        for event in events:
+            writers[-1].append(event)
+    try:
+        async with walking(SMALL) as walk:
+            screen = await opened(walk, folder)
+            await walk.shows("running · 4 processes on 4 hosts", gone="standing still")
+            for index, writer in enumerate(writers):
+                writer.append(program_events.stands(**({} if index == 2 else {"kind": "sync"})))
+            await walk.press("r")
+            await walk.shows("standing still · 4 processes on 4 hosts", "process 2 of 4 stands still since step 188")
+            assert screen.query_one(ProcessList).current == 2
+    finally:
+        for writer in writers:
+            writer.close()

@@ -10,7 +10,7 @@ from jaxprof.analysis.target import Kind, resolve
 from jaxprof.base.errors import UsageError
 from jaxprof.cli import options
 from jaxprof.cli.answers import command_line, next_of_session, print_answer
-from jaxprof.cli.output import format_option, note, print_json, print_report, rows_wanted
+from jaxprof.cli.output import ExitCode, format_option, note, print_json, print_report, rows_wanted
 from jaxprof.cli.recorded import open_recorded
 
 
@@ -19,9 +19,14 @@ from jaxprof.cli.recorded import open_recorded
 @click.option(
     "--code", metavar="CODE", help="What a finding means, what to do, and where to read on; `all` lists them."
 )
+@click.option(
+    "--fail-on",
+    type=click.Choice(["standstill"]),
+    help="Exit with 6 where the program or the job stands still: for a watchdog, while it runs.",
+)
 @options.profile
 @format_option("text", "json", "markdown", bounded=("text", "json", "markdown"))
-def command(file: str | None, code: str | None, form: str) -> None:
+def command(file: str | None, code: str | None, fail_on: str | None, form: str) -> int:
     """Say what to change, the most expensive first, and what cannot be said.
 
     FILE is a session (a path, the name of a kept one, part of it; by default the last one), the folder of a job, or a
@@ -38,7 +43,7 @@ def command(file: str | None, code: str | None, form: str) -> None:
         else:
             entry = find_entry(code)
             print_answer(form, "finding", entry, explain.entry_lines(entry))
-        return
+        return ExitCode.OK
     from jaxprof.findings.derive import explanation, explanation_of_job
     from jaxprof.findings.explanation import MOST_FINDINGS
     from jaxprof.report import explain
@@ -72,3 +77,5 @@ def command(file: str | None, code: str | None, form: str) -> None:
         print_json("explanation", explain.explanation_json(explained, whole=wanted is None), next_commands)
     else:
         print_report(explain.explanation_lines(explained), form)
+    stands = any(finding.code in ("standstill", "process_standstill") for finding in explained.findings)
+    return ExitCode.STANDS_STILL if fail_on and stands else ExitCode.OK

@@ -41,7 +41,7 @@ _Position = tuple[tuple[int, int], ...]
 
 
 class StandstillWatch:
-    """Call `saw` with each sample and `look` a few times a second."""
+    """Call `take` with each sample and `look` a few times a second."""
 
     def __init__(self, emit: Callable[[Event], None], main_thread: int, task: int) -> None:
         """`main_thread`: its `threading.get_ident`; `task`: the system's id of it."""
@@ -68,7 +68,7 @@ class StandstillWatch:
         """Median time between two iterations; 0 before a few have ended."""
         return self._intervals[len(self._intervals) // 2] if self._intervals else 0.0
 
-    def saw(self, now: float, stack: Stack, seen: Seen, ran: float | None) -> None:
+    def take(self, now: float, stack: Stack, seen: Seen, ran: float | None) -> None:
         """Take a sample, before which the main thread ran for `ran` seconds."""
         self._ran += ran or 0.0
         self._seen = seen

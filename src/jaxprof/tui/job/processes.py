@@ -145,6 +145,7 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
         self._lost_seconds: Mapping[int, float] = {}
         """Seconds that a process's own work takes more than that of the median process, if that is more than chance."""
         self._late: dict[int, set[str]] = {}
+        self._stands: int | None = None
         """Parts of the loop that findings name, by the process that they are about."""
         facts = {fact.key: fact for fact in FIGURES}
         named = (
@@ -172,15 +173,20 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
         self.show_rows({})
 
     def show(self, job: JobFigures, lost_seconds: Mapping[int, float]) -> None:
-        """Show the processes of a job; at first the cursor is on the one of the most expensive finding."""
+        """Show the processes of a job; at first the cursor is on the one of the most expensive finding, and when the
+        job comes to a standstill on the one that it waits for."""
         first, self.empty, self._lost_seconds = not self.total, self.EMPTY, lost_seconds
         late = [(each.index, each) for each in job.findings if each.code != "failed_after" and each.index is not None]
         self._late = {index: {finding.part for finding in found} for index, found in grouped(late).items()}
         self.show_rows({process.index: process for process in job.processes})
         if first and self.total > _MANY:
             self.sort_by(next(column for column in self._columns if column.title == "lost"))
+        stands = next((index for index, each in late if each.code == "process_standstill"), None)
+        if stands is not None and stands != self._stands:  # the screen turns to it by itself
+            self.move_to_key(stands)
+        self._stands = stands
         costs = {index: finding.seconds or 0.0 for index, finding in late} or lost_seconds
-        if first and costs:
+        if first and costs and stands is None:
             self.move_to_key(max(costs, key=lambda index: costs[index]))
 
     def show_view(self, view: str) -> None:

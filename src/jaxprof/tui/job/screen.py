@@ -21,6 +21,7 @@ from jaxprof.base.errors import JaxprofError
 from jaxprof.base.text import columns, safe
 from jaxprof.base.units import counted
 from jaxprof.base.values import frozen
+from jaxprof.jobs.standstill import STANDS
 from jaxprof.session.files import url_of
 from jaxprof.tui import clock
 from jaxprof.tui.job.processes import VIEWS, ProcessList, legend
@@ -97,7 +98,7 @@ class JobReading:
         files.read_rest()
         job = _in_view(files.job_figures(), JobSteps(files))
         self._seen = seen
-        if any(process.status == "running" for process in job.figures.processes):
+        if any(process.status in ("running", STANDS) for process in job.figures.processes):
             ended = clock.monotonic()
             self._due = ended + max(_LEAST_PAUSE_SECONDS, _PAUSE_FACTOR * (ended - began))
         return job
@@ -257,11 +258,14 @@ class JobScreen(ViewsScreen, keys="job"):
 
             cost = job_cost(figures)[0]
             hosts = {process.host for process in figures.processes}
-            words = [f"{counted(figures.count, 'process', 'processes')} on {counted(len(hosts), 'host')}"]
+            words = [
+                figures.condition,
+                f"{counted(figures.count, 'process', 'processes')} on {counted(len(hosts), 'host')}",
+            ]
             words += [figures.job] if figures.job else []
             states = Counter(process.status for process in figures.processes).most_common()
             of_each = ", ".join(f"{count} {status}" for status, count in states)
-            words.append(f"all {states[0][0]}" if len(states) == 1 else of_each)
+            words += [of_each] if len(states) > 1 else []
         short, whole = (safe(" · ".join([start, *words])) for start in (name, url or name))
 
         def draw(width: int) -> list[Content]:

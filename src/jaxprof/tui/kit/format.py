@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 STATUS_MARKS = {
     "queued": ("·", "$quiet"),
     "running": ("▶", "bold $warning"),
+    "standing still": ("■", "bold $error"),
     "ok": ("✓", "$better"),
     "failed": ("✗", "bold $error"),
     "crashed": ("✗", "bold $error"),

@@ -129,7 +129,10 @@ def head_lines(
     runs = not result.ended and not session.deserted
     ended_well = not run.over and result.ended and result.exit_code in (0, None)
     status = "running" if runs else "ok" if ended_well else run.end(deserted=True).status
-    state = "running" if runs else state_in_words(run, result, silent)
+    standstill = result.standstill if runs and result.stands_still else None
+    if standstill is not None:
+        status = "standing still"
+    state = status if runs else state_in_words(run, result, silent)
     time = "" if runs or not result.wall_seconds else seconds(result.wall_seconds)
     if runs and result.began_seconds:
         time = elapsed_text(now_seconds - result.began_seconds)
@@ -142,6 +145,10 @@ def head_lines(
         words = [error, run.hint] if error and error != f"exit code {result.exit_code}" else []
         if trouble := " ".join(filter(None, [*words, *(note.message for note in result.notes)])):
             lines.append(Content.styled(shorten(trouble, width), "$error"))
+    elif standstill is not None:
+        lines.append(
+            Content.styled(shorten(f"it stands still {standstill.text(result.directory)}", width), "bold $error")
+        )
     elif run.program is not None:
         lines.append(doing(run.program, result.directory, now_seconds, width))
     return [*lines, share_bar({state: round(took, 3) for state, took in result.spent.items()}, width)]
