@@ -170,7 +170,7 @@ MENUS = (
     "hlo kernels hlo_findings text text_pane facts",
     "profile overview timeline_pane timeline time_tree buffers memory",
     "program ledger advice", "job processes job_findings",
-    "rows tree",
+    "rows tree app",
 )  # fmt: skip
 """Groups whose actions can stand in one menu."""
 

@@ -79,6 +79,8 @@ GROUPS: dict[str, KeyGroup] = {
             "Does it fit, and what makes up the peak memory", HIDDEN),
         Key("help", "question_mark", "help", "Help", "What each screen answers, and all keys of this screen"),
         Key("menu", "m", "menu", "Menu", "All that can be done here, in words, each with its letter", priority=True),
+        Key("export", "m:E", "export", "Export", "As a page, as Markdown, or for Perfetto",
+            HIDDEN),
         Key("palette", "ctrl+p", "command_palette", "Search",
             "Every action with its key; kernels, source lines, functions and sessions"),
         Key("quit", "q", "quit", "Quit", "Quit jaxprof; asks first while a run is in progress"),

@@ -274,7 +274,12 @@ class Profiler(Navigator, keys="app"):
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         idle = self.reading is None or isinstance(self.screen, ModalScreen)
-        return HIDDEN if action == "stop_reading" and idle else super().why_not(action, parameters)
+        if (action == "stop_reading" and idle) or (action == "export" and not self.session.runs):
+            return HIDDEN
+        return super().why_not(action, parameters)
+
+    def action_export(self) -> None:
+        create("shell.export", "ask_to_export", self)
 
     def ask_for_file(self, mode: str = "") -> None:
         from jaxprof.analysis.target import Target, resolve
