@@ -23,7 +23,7 @@ from jaxprof.recorder.samples.call_text import (
     spot_of,
     tree_of,
 )
-from jaxprof.recorder.samples.flow import feeds, is_between
+from jaxprof.recorder.samples.flow import feeds, has_other_work, is_between, span_of
 from tables import rows
 
 
@@ -235,3 +235,23 @@ def test_what_a_method_changes_feeds_the_work_that_takes_it(tmp_path, body, call
 def test_what_is_made_of_results_for_the_next_call_is_between(tmp_path, body, call, between):
     file, tree = program(tmp_path, "pass", body)
     assert is_between(file, span(tree, call, 20), [span(tree, "step(w)", 20)]) == (between == "yes")
+
+
+@pytest.mark.parametrize(
+    ("body", "shared"),
+    rows("""
+        w = step(w); total = sum(table); log.append(float(w))  yes
+        w, total = step(w), sum(table)                         yes
+        w = step(w); rows = [x * x for x in table]             yes
+        w = step(w); log.append(float(w)); number += 1         no
+        w = step(w); w.block_until_ready()                     no
+        log.append(float(step(w)))                             no
+        w = step(w, next(batches))                             no
+    """),
+)
+def test_a_line_is_shared_by_work_with_jax_and_other_computing(tmp_path, body, shared):
+    file, tree = program(tmp_path, "pass", body)
+    step = next(
+        node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "step"
+    )
+    assert has_other_work(file, step.lineno, [span_of(step)]) == (shared == "yes")

@@ -9,6 +9,7 @@ import selectors
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from types import SimpleNamespace
 
 import jax
@@ -491,6 +492,12 @@ def test_jax_starts_its_backend_in_the_function_of_that_name():
     code = f"import sys, jax; names = set(); {called}; jax.devices(); sys.setprofile(None); print(sorted(names))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "('call', '_init_backend')" in done.stdout
+
+
+def test_a_brief_wait_ended_at_an_operation_only_if_its_line_does_nothing_else():
+    seen = replace(Classifier().classify(_stack()), kind=DISPATCH)
+    kinds = [replace(seen, shares_line=shared).held(forced=False, brief=True).kind for shared in (False, True)]
+    assert kinds == [DISPATCH, UNSEEN]
 
 
 @pytest.mark.parametrize(

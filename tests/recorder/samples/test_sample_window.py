@@ -15,6 +15,7 @@ from jaxprof.recorder.samples.states import (
     CALLBACK,
     COMPILED,
     DATA,
+    DISPATCH,
     HOST,
     READ,
     STATES,
@@ -220,6 +221,22 @@ def _kinds(held, free, *, calls=None, busy=1.0, deep=1):
 def test_while_the_lock_is_held_the_time_is_of_python_at_a_line_that_was_timed():
     assert _kinds(90, 10) == {("call", CALLS): 0.9, ("inline", CALLS): 0.1}
     assert _kinds(5, 95) == {("call", CALLS): 0.05, ("inline", CALLS): 0.95}
+
+
+@pytest.mark.parametrize(("shared", "unseen"), [(False, 0.0), (True, 0.6)])
+def test_python_on_a_line_with_other_work_is_not_known_to_be_its_dispatch(shared, unseen):
+    """Samples get the lock where it is given away: a sum before an operation on the same line is seen at that one."""
+    place, path, window = UserLine(__file__, CALLS, "_train", "w[0]"), ((_train.__code__, CALLS),), SampleWindow(0.0)
+    for number in range(100):
+        kind = UNSEEN if number < 30 else DISPATCH if number < 50 else SYNC
+        seen = Seen(kind, place, (SITE,), path=path)
+        held = number < 50
+        window.add(seen, 0.01, running=held, stages=NO_STAGES, busy_seconds=0.01 * held, held=held)
+    at_line = lambda code, line: (HOST, UserLine(__file__, line, code.co_name, ""))  # noqa: E731
+    timed = TimedLoop(LOOP, {CALLS: 1.0}, at_line, {CALLS: 100}, {}, lambda code, line: shared)
+    rows = window.event(1.0, None, timed=timed).lines
+    python = sum(row.seconds for row in rows if row.kind != SYNC)
+    assert sum(row.seconds for row in rows if row.kind == UNSEEN) == pytest.approx(unseen * python)
 
 
 def test_in_a_function_that_the_loop_calls_each_line_has_its_time():

@@ -15,7 +15,7 @@ from typing import Any
 from jaxprof.recorder.cpython import instructions
 from jaxprof.recorder.frame_owner import JAX, LIBRARY, STDLIB, USER, package_of
 from jaxprof.recorder.samples.call_text import CallSpot, Span, is_a, is_foreign, look_up, maker_of, spot_of
-from jaxprof.recorder.samples.flow import feeds, is_between, statement_at
+from jaxprof.recorder.samples.flow import feeds, has_other_work, is_between, statement_at
 from jaxprof.recorder.samples.loops import loops_at
 from jaxprof.recorder.samples.stack import SampledFrame, Stack
 from jaxprof.recorder.samples.states import (
@@ -121,7 +121,8 @@ class Classifier:
         takes the time."""
         spans = self._work.spans(code)
         if any(span[0] <= line <= span[1] for span in spans):
-            return CALL, UserLine(code.co_filename, line, code.co_name, "")
+            kind = UNSEEN if self.is_shared(code, line) else CALL
+            return kind, UserLine(code.co_filename, line, code.co_name, "")
         span, call, fetches = statement_at(code.co_filename, line)
         if fetches:
             return UNSEEN, UserLine(code.co_filename, line, code.co_name, "")
@@ -200,7 +201,13 @@ class Classifier:
         if sites and kind in (HOST, READ, SYNC, TRANSFER) and self._is_between(stack):
             sites = tuple(replace(site, at=replace(site.at, between=True)) for site in sites)
         doubtful = kind == HOST and at == 0 and _may_be_compiled(stack, spot)
-        return Seen(kind, line, sites, implicit, _path(stack), statements_of(stack), doubtful)
+        user = stack.frames[stack.user] if kind == DISPATCH and stack.user >= 0 else None
+        shared = user is not None and self.is_shared(user.code, user.spot.line)
+        return Seen(kind, line, sites, implicit, _path(stack), statements_of(stack), doubtful, shared)
+
+    def is_shared(self, code: CodeType, line: int) -> bool:
+        """Return whether a line has other work beside that with JAX."""
+        return has_other_work(code.co_filename, line, self._work.spans(code))
 
     def _kind(self, stack: Stack, at: int, spot: CallSpot, names: list[str]) -> str:
         """Return the kind of work at frame `at`, at instruction `spot`; `names`: JAX's functions, innermost first."""

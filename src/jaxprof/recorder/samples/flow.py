@@ -19,6 +19,7 @@ _FETCHES = frozenset({"float", "int", "bool", "item", "tolist", "array", "asarra
 _READS = frozenset({"len", "range", "print", "enumerate", "zip", "float", "int", "sum", "min", "max"})
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_COMPUTING = (ast.Call, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 @frozen
@@ -137,6 +138,25 @@ def statement_at(file: str, line: int) -> tuple[Span | None, str, bool]:
     node = heads[0].node if heads else innermost
     calls = [part for part in ast.walk(node) if isinstance(part, ast.Call)]
     return span_of(node), describe(ast.unparse(calls[0]))[0] if calls else "", any(map(_may_fetch, calls))
+
+
+def has_other_work(file: str, line: int, work: Iterable[Span]) -> bool:
+    """Return whether a line computes something besides JAX's `work` and the fetching of arrays: a call or comprehension
+    that neither holds nor is such work, as the second statement of `w = f(w); books = count(words); log(float(w))`."""
+    around = list(statements_around(tree_of(file), lambda part: _has_line(part, line)))
+    if not around:
+        return False
+    beside = _children(around[-2]) if len(around) > 1 else iter((tree_of(file) or ast.Module([], [])).body)
+    nodes = [part for each in beside if _has_line(each, line) for part in ast.walk(each)]
+    calls = [part for part in nodes if isinstance(part, _COMPUTING) and part.lineno == line]
+    known = [*work, *(span_of(call) for call in calls if isinstance(call, ast.Call) and _waits_for_array(call))]
+    return any(
+        not any(is_within(span, span_of(call)) or is_within(span_of(call), span) for span in known) for call in calls
+    )
+
+
+def _waits_for_array(call: ast.Call) -> bool:
+    return _may_fetch(call) or (isinstance(call.func, ast.Attribute) and call.func.attr == "block_until_ready")
 
 
 def _may_fetch(call: ast.Call) -> bool:

@@ -73,6 +73,8 @@ class TimedLoop:
     hits: Mapping[int, int] = field(default_factory=dict)
     calls: Mapping[CodeType, LineTimes] = field(default_factory=dict)
     """Times of the functions that the loop calls on its way to JAX and whose lines were timed."""
+    is_shared: Callable[[CodeType, int], bool] = lambda code, line: False
+    """Returns whether a line has other work beside that with JAX, so that what held the lock there is unknown."""
 
 
 @dataclass(slots=True)
@@ -434,9 +436,10 @@ class SampleWindow:
         kinds = {key[1] for key, took in free.items() if took > 0}
         through = max(found, key=lambda key: (key[1] in (UNSEEN, COMPILED, INLINE), found[key]))[2] if found else None
         named: _Weights = defaultdict(float)
+        shared = timed.is_shared(*leaf)
         for key, took in found.items():
             waited = took if key[1] == CALLBACK else took * self._lock_share(key)
-            if key[1] == UNSEEN or key[2] is None or not waited:
+            if (key[1] == UNSEEN and not shared) or key[2] is None or not waited:
                 continue
             kind, where = key[1], key[2]
             if kind == DISPATCH and kinds & {COMPILED, INLINE} and DISPATCH not in kinds:

@@ -355,7 +355,7 @@ class StackSampler:
         self._window.note_delay(delay - self._last_delay, now)
         self._last_delay = delay
         counted = self._steps.collect(now)
-        timed = self._steps.timed(counted, self._classifier.at_line)
+        timed = self._steps.timed(counted, self._classifier.at_line, self._classifier.is_shared)
         event = self._window.event(now, own - self._own_began, least, timed)
         names = debug_settings()
         if new := [name for name in names if name not in self._settings_sought]:

@@ -286,11 +286,14 @@ class StepCounter:
         return "no_slot"
 
     def timed(
-        self, counted: StepsCounted | None, at_line: Callable[[CodeType, int, int], tuple[str, UserLine]]
+        self,
+        counted: StepsCounted | None,
+        at_line: Callable[[CodeType, int, int], tuple[str, UserLine]],
+        is_shared: Callable[[CodeType, int], bool],
     ) -> TimedLoop | None:
         """Return the loop with its lines that were timed often enough in this count, and the functions that it calls on
         its way to JAX. None if no iteration was counted: the program may hang in one, and earlier ones say nothing
-        about that. `at_line`: as `Classifier.at_line`."""
+        about that. `at_line`, `is_shared`: as those of `Classifier`."""
         self._timed |= {code: timed for code, timed in self._calls.items() if len(timed.intervals) >= LEAST_HITS}
         self._calls = {}
         loop = self._loop
@@ -303,6 +306,7 @@ class StepCounter:
             lambda code, line: at_line(code, line, loop.line),
             {line.line: line.hits for line in lines},
             self._timed,
+            is_shared,
         )
 
     def close(self) -> None:
