@@ -144,6 +144,14 @@ def profiled(count):
     return [*on, *work[count:]]
 
 
+def missed(new_cache, **more):
+    """Three programs of ten seconds' work that the cache did not have."""
+    work = changed(made.steady(10, WORKS), e.ProgramSampled, new_cache=new_cache)
+    at = {"jax_compilation_cache_dir": made.at(4)}
+    rows = [made.compiled(name, cache="miss", compile_seconds=0.5, **more) for name in ("init", "step", "report")]
+    return [*changed(work, e.ProgramSampled, debug_settings_at=at), *rows]
+
+
 def after_import(*inside):
     return [made.sampled(0, 3.0, {"import": 3.0}), *inside]
 
@@ -284,6 +292,7 @@ PAIRS = {
     "unused_donation": ([donated(1 << 20)], [donated(1 << 8)]),
     "arrays_grow": (arrays(*range(100, 600, 20)), arrays(100, 300, 500, *[600, 590] * 12)),
     "compile_dominates": (compiling(0.52), compiling(0.48)),
+    "cache_never_found": (missed("temporary"), missed("")),
     "cache_off": (
         [made.compiled(cache="off", compile_seconds=5.0)],
         [made.compiled(cache="miss", compile_seconds=5.0)],
@@ -329,6 +338,10 @@ NEAR = {
         [*eager(), *made.steady(10, HALVES, [site(line, library=True) for line in (BUSY, {**STEP, "seconds": 0.5})])],
     ),
     "an import of a second is a small part of ten": ("slow_import", [below("imports", 1.0, 2, "tables")]),
+    "a folder that had one of the programs is not new": (
+        "cache_never_found",
+        [*missed("process"), made.compiled("other", cache="hit")],
+    ),
     "five counts tell nothing": ("arrays_grow", arrays(*range(100, 600, 100))),
 }
 """Further events that are near to those of a pair."""

@@ -394,7 +394,11 @@ class ProgramSampled(Event):
     debug_settings: list[str] = field(default_factory=list)
     """The options of `jax.config` for finding faults that were on for the whole process at the end of the window."""
     debug_settings_at: dict[str, SourceLocation] = field(default_factory=dict)
-    """The user's source line that names an option, by option; only for options that exactly one line names."""
+    """The user's source line that names an option, by option; only for options that exactly one line names. With
+    `new_cache`, also that of the cache's folder."""
+    new_cache: str = ""
+    """What makes the folder of the persistent compilation cache another one at each start: `temporary` (made by
+    `tempfile`), or what its name holds: `process`, `job`, `random` or `time`. Empty if nothing shows that it is."""
 
 
 @frozen(kw_only=True)

@@ -5,6 +5,7 @@ import ctypes
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from itertools import count, pairwise
@@ -40,8 +41,8 @@ from jaxprof.recorder.samples.sampler import (
     ArrayCounter,
     StackSampler,
     interval,
-    settings_lines,
 )
+from jaxprof.recorder.samples.settings import changes_at_start, settings_lines
 from jaxprof.recorder.samples.stack import Stack
 from jaxprof.recorder.samples.standstill import StandstillWatch
 from jaxprof.recorder.samples.states import COMPILED, HOST, Seen, Site
@@ -524,3 +525,36 @@ def test_what_is_no_missing_iteration(positions, kind):
 def test_that_it_goes_on_is_reported():
     reported = standing(*[10, 40] * 50, *[20] * 200, *[10, 40] * 300, until=45.0)
     assert [each.over for each in reported][-2:] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("folder", "why"),
+    [
+        ("/tmp/tmp3k_x91ab", "temporary"),
+        ("/tmp/tmp3k_x91ab/cache", "temporary"),
+        ("/tmp/tmp.Q2fK90aLx1", "temporary"),
+        ("/tmp/jax_cache", ""),
+        ("/home/me/tmp3k_x91ab", ""),
+        ("/scratch/cache-{pid}", "process"),
+        ("/scratch/cache-{pid}0", ""),
+        ("/scratch/job-4711/cache", "job"),
+        ("/scratch/47110/cache", ""),
+        ("/cache/0123456789abcdef0123456789abcdef", "random"),
+        ("/cache/{now:.0f}", "time"),
+        ("/cache/run_{day}_{hour}-05-10", "time"),
+        ("/cache/{day}", ""),
+        ("/cache/1234567890", ""),
+    ],
+)
+def test_what_makes_the_folder_of_a_cache_another_one_at_each_start(folder, why, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "4711")
+    changes_at_start.cache_clear()
+    day, hour = time.strftime("%Y-%m-%d %H").split()
+    assert changes_at_start(folder.format(pid=os.getpid(), now=time.time(), day=day, hour=hour)) == why
+
+
+def test_a_temporary_folder_with_a_name_of_its_own_is_known_by_its_rights(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for name, rights, why in (("cache_k3jx_0qa", 0o700, "temporary"), ("cache_k3jx_0qb", 0o755, "")):
+        (tmp_path / name).mkdir(mode=rights)
+        assert changes_at_start(str(tmp_path / name)) == why

@@ -424,6 +424,7 @@ CACHE_SECONDS = 2.0
 """Backend seconds, repeated at every start, from which switching on the persistent cache is recommended."""
 CACHE_KEEPS_SECONDS = 1.0
 """Compile time above which JAX caches a program (jax_persistent_cache_min_compile_time_secs, its default)."""
+_CACHE_FOLDER = "jax_compilation_cache_dir"
 CONSTANT_BYTES = 1 << 20
 """Bytes of constants in one program; smaller ones fold in milliseconds and hardly enlarge the executable."""
 UNROLLED_OPERATIONS = 5_000
@@ -615,6 +616,43 @@ def cache_off(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         own_fix="Set JAX_COMPILATION_CACHE_DIR to a permanent folder, or call "
         f"jax.config.update('jax_compilation_cache_dir', ...) before the first compilation.{small}",
         seconds=took,
+    )
+
+
+_NEW_FOLDERS = {
+    "temporary": "it is a temporary one",
+    "process": "its name holds the id of the process",
+    "job": "its name holds the id of the job",
+    "random": "its name is random",
+    "time": "its name holds the time",
+}
+NEW_CACHE_SHARE = 0.05
+"""Share of the program's own time that a cache must have saved to be missed."""
+
+
+@check(
+    "the persistent compilation cache has a new folder at each start",
+    "A cache keeps what was compiled for the next start, which looks into another folder: nothing is ever found, and "
+    "each start also writes its programs.",
+    "Give it one permanent folder: jax.config.update('jax_compilation_cache_dir', ...) with a fixed path, or "
+    "JAX_COMPILATION_CACHE_DIR in the environment.",
+)
+def cache_never_found(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    """Yield a finding if no program was found in the cache, and its folder is another one at each start. The first
+    start with a permanent folder finds nothing either."""
+    why = next((window.new_cache for window in reversed(result.sample_windows) if window.new_cache), "")
+    missed = [row for row in result.compiles if row.cache == "miss"]
+    took = sum(row.compile_seconds or 0.0 for row in missed)
+    if not why or any(row.cache == "hit" for row in result.compiles) or took < NEW_CACHE_SHARE * claims.work:
+        return
+    places = (window.debug_settings_at.get(_CACHE_FOLDER) for window in reversed(result.sample_windows))
+    yield Finding(
+        "cache_never_found",
+        f"the persistent compilation cache had none of {counted(sum(row.count for row in missed), 'program')}, and its "
+        f"folder is new at each start ({_NEW_FOLDERS.get(why, why)}): {seconds(took)} of backend compilation are "
+        "repeated each time",
+        (next(filter(None, places), None),),
+        seconds=sum(row.compile_seconds or 0.0 for row in claims.free_rows(missed)) or None,
     )
 
 

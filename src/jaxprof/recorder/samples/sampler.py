@@ -13,10 +13,9 @@ import sys
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from types import ModuleType
 
 from jaxprof.events import (
     ArraysCounted,
@@ -27,10 +26,8 @@ from jaxprof.events import (
     WarningRaised,
 )
 from jaxprof.recorder.compiles.ledger import Ledger
-from jaxprof.recorder.frame_owner import USER, file_kind
 from jaxprof.recorder.guest import CollectorElsewhere, start_thread
 from jaxprof.recorder.profiler_use import ProfilerUse
-from jaxprof.recorder.samples.call_text import is_a, names_in, source_lines
 from jaxprof.recorder.samples.classifier import Classifier
 from jaxprof.recorder.samples.cpu_clock import (
     PAUSED,
@@ -43,6 +40,7 @@ from jaxprof.recorder.samples.cpu_clock import (
     run_delay_seconds,
 )
 from jaxprof.recorder.samples.sample_window import SampleWindow
+from jaxprof.recorder.samples.settings import CACHE_FOLDER, debug_settings, new_cache, settings_lines
 from jaxprof.recorder.samples.stack import Stack, read_stack, read_thread
 from jaxprof.recorder.samples.standstill import StandstillWatch
 from jaxprof.recorder.samples.states import COMPILED, SYNC, Seen
@@ -85,44 +83,6 @@ COUNTED_AT_FIRST_SECONDS = 0.1
 FIRST_COUNTS = 40
 COUNTING_SHARE = 0.004
 """Share of the wall time that counting may take: after a count that took longer, the next interval is longer."""
-
-
-_DEBUG_SETTINGS = (
-    "jax_debug_nans",
-    "jax_debug_infs",
-    "jax_disable_jit",
-    "jax_disable_most_optimizations",
-    "jax_check_tracer_leaks",
-)
-"""Options of `jax.config` for finding faults, which cost time at each call or compilation."""
-
-
-def debug_settings() -> list[str]:
-    """Return the debug settings that are on, as this thread sees them: without those that a context manager in another
-    thread switches on for a while."""
-    config = getattr(sys.modules.get("jax"), "config", None)
-    return [name for name in _DEBUG_SETTINGS if getattr(config, name, False) is True]
-
-
-def settings_lines(names: Iterable[str]) -> dict[str, SourceLocation]:
-    """Return, by setting, the one line of the user's modules that names it. Leaves out a setting that no line or
-    several lines name, or that an environment variable switches on."""
-    files = [names_in(module).get("__file__") for module in list(sys.modules.values()) if is_a(module, ModuleType)]
-    users = sorted({file for file in files if isinstance(file, str) and file_kind(file) == USER})
-    named_at: dict[str, SourceLocation] = {}
-    for name in names:
-        if name.upper() in os.environ:
-            continue
-        needle = name.encode()
-        lines = [
-            SourceLocation(file, number, "")
-            for file in users
-            for number, line in enumerate(source_lines(file), 1)
-            if needle in line and not line.lstrip().startswith(b"#")
-        ]
-        if len(lines) == 1:
-            named_at[name] = lines[0]
-    return named_at
 
 
 def interval(samples: int, awake_seconds: float, own_seconds: float, share: float) -> float:
@@ -357,15 +317,16 @@ class StackSampler:
         counted = self._steps.collect(now)
         timed = self._steps.timed(counted, self._classifier.at_line, self._classifier.is_shared)
         event = self._window.event(now, own - self._own_began, least, timed)
-        names = debug_settings()
-        if new := [name for name in names if name not in self._settings_sought]:
+        names, cache = debug_settings(), new_cache()
+        named = [*names, CACHE_FOLDER] if cache else names
+        if new := [name for name in named if name not in self._settings_sought]:
             self._settings_sought.update(new)
             self._settings_at |= settings_lines(new)
-        at = {name: self._settings_at[name] for name in names if name in self._settings_at}
+        at = {name: self._settings_at[name] for name in named if name in self._settings_at}
         if self.profiler is not None:
             profiled, self._profiled = self._profiled, self.profiler.seconds()
             event = replace(event, profiled_seconds=self._profiled - profiled, profiled_from=self.profiler.where)
-        self._emit(replace(event, debug_settings=names, debug_settings_at=at))
+        self._emit(replace(event, debug_settings=names, debug_settings_at=at, new_cache=cache))
         self._set_pace(own)
         transfers = self._window.transfers(now)
         self._window = SampleWindow(now)
