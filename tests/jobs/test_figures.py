@@ -8,7 +8,7 @@ import pytest
 import program_events as made
 from folding import fold
 from golden import figures_text, held, held_cases
-from jaxprof.analysis.programs.loop_time import PARTS
+from jaxprof.analysis.programs import PARTS
 from jaxprof.facts.jobs import CAUSE_WORDS
 from jaxprof.jobs.figures import CAUSES, process_figures
 from job_folders import job_figures, loop, recorded, stderr

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxprof.analysis.programs.loop_time import PARTS
+from jaxprof.analysis.programs import PARTS
 from jaxprof.jobs import late
 from jaxprof.jobs.figures import LoopWindows, ProcessFigures
 from jaxprof.jobs.late import MOST_BLOCKS, OWN_WORK, LoopComparison, differences, in_blocks, windows_of

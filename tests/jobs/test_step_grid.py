@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import program_events
 from golden import figures_text, held_cases
 from jaxprof import events as e
-from jaxprof.analysis.programs.loop_time import PARTS
+from jaxprof.analysis.programs import PARTS
 from jaxprof.jobs.figures import LoopWindows
 from jaxprof.jobs.job import JobFiles, JobSteps
 from jaxprof.jobs.step_grid import StepGrid, trace_of

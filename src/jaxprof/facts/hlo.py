@@ -12,8 +12,6 @@ from jaxprof.facts import SENTENCE, Fact, Facts, optional, within
 from jaxprof.facts.kernels import KERNELS, KernelRow
 from jaxprof.facts.memory import MEMORY
 from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, TEXT, TRUTH
-from jaxprof.findings.hlo.program import findings_of
-from jaxprof.hlo.kernels.barriers import Barrier, barriers
 from jaxprof.hlo.kernels.collectives import Collective, collectives
 from jaxprof.hlo.kernels.kinds import platform_of
 from jaxprof.hlo.kernels.notices import Notice, notices, problems
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis.kernels.hlo_program import HloProgram
     from jaxprof.devices.absent.least_time import Exchange
     from jaxprof.events.finding import Finding
+    from jaxprof.hlo.kernels.barriers import Barrier
 
 BARRIERS: Facts[Barrier] = (
     Fact("producer", TEXT, "The kernel that writes the data", title="producer", widest=40),
@@ -102,6 +101,18 @@ def _lazy_rows(make: Callable[[HloProgram], Iterable[Any]]) -> Callable[[HloProg
     return rows
 
 
+def _barriers(program: HloProgram) -> Iterator[Barrier]:
+    from jaxprof.hlo.kernels.barriers import barriers  # reads the rules of fusion, which a list of kernels needs not
+
+    yield from barriers(program.hlo)
+
+
+def _findings(program: HloProgram) -> Iterator[Finding]:
+    from jaxprof.findings.hlo.program import findings_of  # reads all checks of HLO
+
+    yield from findings_of(program)
+
+
 def kernels_of_program(program: HloProgram, choice: KernelOptions, *, keep: bool = False) -> Iterator[KernelRow]:
     """Yield the kernels that `choice` selects, each with what a capture measured of it."""
     rows = release_each(rows_of(program.hlo, program.machine, choice, measured=program.measured, keep=keep))
@@ -129,9 +140,8 @@ def facts_of_program(view: str | None = None, choice: KernelOptions = KernelOpti
         Fact("kernels", ROWS, "Its kernels", partial(kernels_of_program, choice=choice, keep=view is None),
              inside=KERNELS),
         Fact("barriers", ROWS, "Kernels that share an array and are not one, the most bytes first",
-             _lazy_rows(lambda program: barriers(program.hlo)), inside=BARRIERS),
-        Fact("findings", ROWS, "What is worth changing", _lazy_rows(findings_of),
-             inside=FINDINGS),
+             _barriers, inside=BARRIERS),
+        Fact("findings", ROWS, "What is worth changing", _findings, inside=FINDINGS),
         Fact("notices", ROWS, "What of the module was not seen", _lazy_rows(lambda program: notices(program.hlo)),
              inside=_NOTICES),
         Fact("problems", ROWS, "Lines that could not be read", _lazy_rows(lambda program: problems(program.hlo)),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from jaxprof.analysis.kernels import MeasuredKernel
 from jaxprof.analysis.kernels.measured import kernels_together, seconds_per_call
-from jaxprof.analysis.programs.loop_time import DEVICE
+from jaxprof.analysis.programs import DEVICE
 from jaxprof.analysis.runs.ceilings import ceilings_for, processor_share, why_unmeasured
 from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe

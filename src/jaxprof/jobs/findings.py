@@ -18,8 +18,8 @@ from statistics import median
 
 import numpy as np
 
+from jaxprof.analysis.programs import COMPILE, DEVICE, PARTS
 from jaxprof.analysis.programs.functions import RECOMPILED_SHARE
-from jaxprof.analysis.programs.loop_time import COMPILE, DEVICE, PARTS
 from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN, pause_times
 from jaxprof.base.grouping import grouped
 from jaxprof.base.units import bytes_, counted, percent, scaled, seconds

@@ -28,7 +28,7 @@ from statistics import median
 
 import numpy as np
 
-from jaxprof.analysis.programs.loop_time import COPY, DATA, DISPATCH, HOST, PARTS
+from jaxprof.analysis.programs import COPY, DATA, DISPATCH, HOST, PARTS
 from jaxprof.base.units import and_more, percent_or_less, seconds
 from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding

@@ -24,7 +24,7 @@ from typing import Literal
 
 import numpy as np
 
-from jaxprof.analysis.programs.loop_time import COMPILE, PARTS, part_key
+from jaxprof.analysis.programs import COMPILE, PARTS, part_key
 from jaxprof.analysis.programs.steps import iteration_series
 from jaxprof.base.values import frozen
 from jaxprof.events import SourceLocation, StepsCounted, StepsTaken

@@ -1,4 +1,4 @@
-"""Render an explanation: as text, and as JSON that fits a prompt; and the catalogue of findings as text.
+"""Render an explanation: as text, and as JSON that fits a prompt.
 
 It includes how much of the device's peak the runs reach.
 """
@@ -12,10 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jaxprof.analysis.kernels.measured import device_count, longest_kernel, whole_profile
 from jaxprof.base.text import columns, json_text, safe, shorten
 from jaxprof.base.units import bytes_, counted, percent, scaled, seconds
-from jaxprof.events.finding import CatalogueEntry, Finding
-from jaxprof.facts import recorder
-from jaxprof.facts.explanations import EXPLANATION, ExplainedRow
-from jaxprof.findings.catalogue import SOURCES, entries
+from jaxprof.events.finding import Finding
 from jaxprof.findings.explanation import Explanation
 from jaxprof.report.renderers import WIDTH, wrap
 
@@ -202,7 +199,9 @@ _SENTENCES = {"findings": ("message", "fix"), "unknown": ("reason",)}
 def explanation_json(explanation: Explanation, *, whole: bool = False) -> dict[str, Any]:
     """Return the documented form (docs/json.md), sentences cut and numbers rounded, unless it is wanted `whole`; no row
     is left out."""
-    from jaxprof.report.envelope import Bounds  # text has no bounds
+    from jaxprof.facts import recorder  # text has neither facts nor bounds
+    from jaxprof.facts.explanations import EXPLANATION, ExplainedRow
+    from jaxprof.report.envelope import Bounds
 
     data: dict[str, Any] = recorder(EXPLANATION)(ExplainedRow(explanation, answers(explanation)))
     if whole:
@@ -216,26 +215,3 @@ def explanation_json(explanation: Explanation, *, whole: bool = False) -> dict[s
         if len(json_text(data | cut)) <= _MOST_CHARACTERS:
             break
     return data | cut
-
-
-def entry_lines(entry: CatalogueEntry) -> Iterator[str]:
-    """Yield an entry of the catalogue in lines of at most 80 columns."""
-    yield from wrap(f"{entry.code}: {entry.title}", first="", hang=2)
-    yield ""
-    yield from wrap(entry.means)
-    yield from wrap(entry.fix, first="  → ")
-    yield ""
-    page, _, heading = entry.page.partition("#")
-    section = f", {heading.replace('-', ' ')}" if heading else ""
-    yield f"  found in {SOURCES[entry.source]}; docs/{page}{section}"
-
-
-def catalogue_lines() -> Iterator[str]:
-    source = ""
-    width = max(map(len, entries()))
-    for entry in entries().values():
-        if entry.source != source:
-            yield from ([""] if source else [])
-            source = entry.source
-            yield SOURCES[source]
-        yield f"  {entry.code:<{width}}  {entry.title}"

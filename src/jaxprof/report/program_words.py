@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from jaxprof.analysis.programs import HOST
 from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.analysis.programs.sentences import compile_reason
 from jaxprof.analysis.programs.steps import StepFigures
@@ -80,8 +81,6 @@ def verdict(program: ProgramResult) -> str:
     if bound.kind is None:
         return safe(f"what bounds {at} is unknown, because {bound.why_unknown}") if bound.seconds else ""
     if bound.otherwise is None:
-        from jaxprof.analysis.programs.loop_time import HOST  # the ledger alone needs none of it
-
         hot, parts = program.hot, [f"{_share(bound)} of {at}"]
         asleep = sum(spot.seconds for spot in hot.spots if spot.state == "waiting" and hot.part(spot) == HOST)
         if bound.kind == f"{HOST}-bound" and asleep > hot.parts[HOST] / 2:

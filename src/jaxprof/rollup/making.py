@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as parquet
 
-from jaxprof.analysis.programs.loop_time import PARTS
+from jaxprof.analysis.programs import PARTS
 from jaxprof.base.errors import FileRefusedError, JaxprofError, system_words
 from jaxprof.base.files import PRIVATE, private_folder, replace_file
 from jaxprof.base.operating_system import processors, safe_path_of_children

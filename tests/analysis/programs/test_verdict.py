@@ -7,15 +7,8 @@ import pytest
 import program_events as made
 from golden import figures_text, held_cases
 from jaxprof import events as e
-from jaxprof.analysis.programs.loop_time import (
-    COMPILE,
-    DATA,
-    DEVICE,
-    PARTS,
-    HotLoop,
-    needs_empty_call,
-    recompilations,
-)
+from jaxprof.analysis.programs import COMPILE, DATA, DEVICE, PARTS
+from jaxprof.analysis.programs.loop_time import HotLoop, needs_empty_call, recompilations
 from jaxprof.analysis.programs.steps import StepFigures, loops
 from jaxprof.analysis.programs.verdict import interval
 from jaxprof.analysis.programs.verdict import verdict as bound

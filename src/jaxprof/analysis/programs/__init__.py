@@ -1,1 +1,10 @@
 """The analysis of a recorded program: its time line, its ledger by function, and its findings."""
+
+DEVICE, DISPATCH, DATA, HOST, COPY, COMPILE = "device", "dispatch", "data", "host", "copy", "compile"
+PARTS = (DEVICE, DISPATCH, DATA, HOST, COPY, COMPILE)
+"""Parts of a loop's time. The kind of a verdict is one of these words and `-bound`."""
+
+
+def part_key(part: str) -> str:
+    """Return the name of a part for use in keys, before the unit."""
+    return "recompile" if part == COMPILE else part

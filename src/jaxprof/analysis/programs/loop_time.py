@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
+from jaxprof.analysis.programs import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST, PARTS
 from jaxprof.analysis.programs.functions import row_seconds
 from jaxprof.analysis.programs.steps import StepFigures
 from jaxprof.base.grouping import grouped, totals
@@ -119,9 +120,6 @@ def _may_be_delayed(line: SampledLine | Spot) -> bool:
     return runs and line.kind not in STAGES and line.seconds > 0
 
 
-DEVICE, DISPATCH, DATA, HOST, COPY, COMPILE = "device", "dispatch", "data", "host", "copy", "compile"
-PARTS = (DEVICE, DISPATCH, DATA, HOST, COPY, COMPILE)
-"""Parts of a loop's time. The kind of a verdict is one of these words and `-bound`."""
 UNKNOWN = "unknown"
 LAUNCH_SECONDS = (1e-6, 25e-6)
 """Least and most seconds that the calling thread needs to launch a compiled function of few arguments without the
@@ -172,11 +170,6 @@ _PARTS = {
     "beyond": HOST,
     "contended": UNKNOWN,
 }
-
-
-def part_key(part: str) -> str:
-    """Return the name of a part for use in keys, before the unit."""
-    return "recompile" if part == COMPILE else part
 
 
 @frozen

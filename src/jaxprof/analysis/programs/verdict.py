@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from jaxprof.analysis.programs.loop_time import COMPILE, DEVICE, DISPATCH, IDLE, WORKS, HotLoop
+from jaxprof.analysis.programs import COMPILE, DEVICE, DISPATCH
+from jaxprof.analysis.programs.loop_time import IDLE, WORKS, HotLoop
 from jaxprof.base.units import counted, percent_or_less, seconds
 from jaxprof.base.values import frozen
 

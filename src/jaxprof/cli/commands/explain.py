@@ -8,10 +8,12 @@ import click
 
 from jaxprof.analysis.target import Kind, resolve
 from jaxprof.base.errors import UsageError
+from jaxprof.base.grouping import grouped
 from jaxprof.cli import options
 from jaxprof.cli.answers import command_line, next_of_session, print_answer
 from jaxprof.cli.output import ExitCode, format_option, note, print_json, print_report, rows_wanted
 from jaxprof.cli.recorded import open_recorded
+from jaxprof.report.renderers import wrap
 
 
 @click.command("explain")
@@ -34,15 +36,7 @@ def command(file: str | None, code: str | None, fail_on: str | None, form: str) 
     it helped (of a job: one that shows the process).
     """
     if code is not None:
-        from jaxprof.findings.catalogue import entries, find_entry
-        from jaxprof.report import explain
-
-        if code == "all":
-            next_commands = [command_line("explain", "--code", "CODE")]
-            print_answer(form, "catalogue", {"findings": entries().values()}, explain.catalogue_lines(), next_commands)
-        else:
-            entry = find_entry(code)
-            print_answer(form, "finding", entry, explain.entry_lines(entry))
+        _print_code(code, form)
         return ExitCode.OK
     from jaxprof.findings.derive import explanation, explanation_of_job
     from jaxprof.findings.explanation import MOST_FINDINGS
@@ -79,3 +73,26 @@ def command(file: str | None, code: str | None, fail_on: str | None, form: str) 
         print_report(explain.explanation_lines(explained), form)
     stands = any(finding.code in ("standstill", "process_standstill") for finding in explained.findings)
     return ExitCode.STANDS_STILL if fail_on and stands else ExitCode.OK
+
+
+def _print_code(code: str, form: str) -> None:
+    """Print the entry of a finding in the catalogue, or a line for each entry."""
+    from jaxprof.findings.catalogue import SOURCES, entries, find_entry
+
+    if code == "all":
+        lines: list[str] = []
+        width = max(map(len, entries()))
+        for source, group in grouped((entry.source, entry) for entry in entries().values()).items():
+            lines += [*([""] if lines else []), SOURCES[source]]
+            lines += [f"  {entry.code:<{width}}  {entry.title}" for entry in group]
+        next_commands = [command_line("explain", "--code", "CODE")]
+        print_answer(form, "catalogue", {"findings": entries().values()}, lines, next_commands)
+        return
+    entry = find_entry(code)
+    page, _, heading = entry.page.partition("#")
+    section = f", {heading.replace('-', ' ')}" if heading else ""
+    title = wrap(f"{entry.code}: {entry.title}", first="", hang=2)
+    advice = [*wrap(entry.means), *wrap(entry.fix, first="  → ")]
+    print_answer(
+        form, "finding", entry, [*title, "", *advice, "", f"  found in {SOURCES[entry.source]}; docs/{page}{section}"]
+    )

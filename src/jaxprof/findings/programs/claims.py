@@ -7,8 +7,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from jaxprof.analysis.programs import DEVICE
 from jaxprof.analysis.programs.functions import WORTH_EXACT, row_seconds
-from jaxprof.analysis.programs.loop_time import DEVICE, Spot
+from jaxprof.analysis.programs.loop_time import Spot
 from jaxprof.analysis.programs.verdict import interval
 from jaxprof.base.values import dataclass, field, frozen
 from jaxprof.events.finding import CatalogueEntry

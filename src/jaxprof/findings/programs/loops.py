@@ -12,18 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from jaxprof.analysis.programs import COMPILE, DATA, DEVICE, DISPATCH, HOST
 from jaxprof.analysis.programs.functions import row_seconds
-from jaxprof.analysis.programs.loop_time import (
-    BEYOND,
-    COMPILE,
-    DATA,
-    DEVICE,
-    DISPATCH,
-    HOST,
-    IDLE,
-    Spot,
-    leaves_of,
-)
+from jaxprof.analysis.programs.loop_time import BEYOND, IDLE, Spot, leaves_of
 from jaxprof.analysis.programs.result import ProgramResult, is_single
 from jaxprof.analysis.programs.verdict import interval
 from jaxprof.base.grouping import totals

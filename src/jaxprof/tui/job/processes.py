@@ -16,7 +16,7 @@ from textual import events
 from textual.content import Content
 from textual.message import Message
 
-from jaxprof.analysis.programs.loop_time import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST, part_key
+from jaxprof.analysis.programs import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST, part_key
 from jaxprof.base.grouping import grouped
 from jaxprof.base.text import safe
 from jaxprof.base.units import UNKNOWN, integer, percent, percent_or_less, seconds
