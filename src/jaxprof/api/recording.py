@@ -238,18 +238,18 @@ class Cell:
     title: str
     name_of: Callable[[str], str]
 
-    def named(self, event: Event) -> Event:
+    def with_cell_names(self, event: Event) -> Event:
         """Return the event with cell names in its source locations instead of IPython's file names for cells."""
         changed = {
-            field.name: self._renamed(value)
+            field.name: self._with_cell_names(value)
             for field in fields(event)
             if isinstance(value := getattr(event, field.name), list) or hasattr(value, "file")
         }
         return replace(event, **changed) if changed else event
 
-    def _renamed(self, value: Any) -> Any:
+    def _with_cell_names(self, value: Any) -> Any:
         if isinstance(value, list):
-            return [self._renamed(item) for item in value]
+            return [self._with_cell_names(item) for item in value]
         return replace(value, file=self.name_of(value.file)) if getattr(value, "file", "") else value
 
 
@@ -383,7 +383,7 @@ class Recording:
         assert self._log is not None
         if isinstance(event, CaptureWindow) and event.state == "ended":
             self._windows.append(event)
-        self._log.emit(self._cell.named(event) if self._cell is not None else event)
+        self._log.emit(self._cell.with_cell_names(event) if self._cell is not None else event)
         if isinstance(event, JaxImported) or (isinstance(event, Compiled) and not self._compiled):
             self._compiled = isinstance(event, Compiled)
             # Register it again, after the handlers of JAX, so that it runs first: JAX registers its clean-up when it is

@@ -69,11 +69,11 @@ def facts_of_view(view: str) -> Facts[Session]:
 
         of_run.append(Fact("device_steps", ROWS, "The steps of each device as a whole",
                            lambda viewed: device_steps_of(viewed.run), inside=DEVICE_STEPS))  # fmt: skip
-    return (Fact("runs", ROWS, "The runs that have it", lambda session: list(_viewed_runs(session, view)),
+    return (Fact("runs", ROWS, "The runs that have it", lambda session: list(_runs_of_view(session, view)),
                  inside=tuple(of_run)),)  # fmt: skip
 
 
-def _viewed_runs(session: Session, view: str) -> Iterator[_ViewedRun]:
+def _runs_of_view(session: Session, view: str) -> Iterator[_ViewedRun]:
     items = view_of(view)
     for run in session.runs.values():
         rows = items.of(session, run)

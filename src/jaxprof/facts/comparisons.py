@@ -400,7 +400,7 @@ _PROGRAM: Facts[ProgramDifference] = (
 )
 
 
-def _timed_kernels(pair: RunDifference) -> KernelDifferences | None:
+def _kernels_with_times(pair: RunDifference) -> KernelDifferences | None:
     """Return the kernels of a pair; None unless the times of all of them are known."""
     kernels = pair.kernels
     return None if kernels is None or kernels.difference_seconds is None else kernels
@@ -416,7 +416,7 @@ PAIR: Facts[RunDifference] = (
     Fact("phases", ROWS, "The phases of a call", inside=PHASES),
     Fact("facts", ROWS, "Exact figures, which have no noise", exact_facts, inside=FIGURES),
     Fact("kernels", ROWS, "Kernels", "kernels.rows", inside=KERNELS_COMPARED),
-    Fact("kernels_seconds", OBJECT, "Time of all kernels of a call", _timed_kernels, inside=(
+    Fact("kernels_seconds", OBJECT, "Time of all kernels of a call", _kernels_with_times, inside=(
         Fact("before", SECONDS, "Time of all kernels on the first side", "before_seconds"),
         Fact("after", SECONDS, "Time of all kernels on the second side", "after_seconds"),
         Fact("difference", SECONDS, "The second less the first", "difference_seconds"),

@@ -59,7 +59,7 @@ def _growth(row: GateRow) -> str:
     return f"{grown} ({' to '.join(bounds)})" if bounds else grown
 
 
-def _bound(end: int) -> Callable[[GateRow], float | None]:
+def _interval_end(end: int) -> Callable[[GateRow], float | None]:
     """Return a function that reads the lower (0) or the upper (1) end of the interval of a time's growth."""
     return lambda row: row.times.growth_interval[end] if row.times and row.times.growth_interval else None
 
@@ -80,8 +80,8 @@ LIMITS: Facts[GateRow] = (
     column("difference", _growth, right=True),
     *within("figure", pick(FIGURES, "before", "after", "unit")),
     Fact("growth", NUMBER, "The second over the first, less 1"),
-    Fact("growth_low", NUMBER, "Lower bound of the 95 % interval of the growth", _bound(0)),
-    Fact("growth_high", NUMBER, "Upper bound of the 95 % interval", _bound(1)),
+    Fact("growth_low", NUMBER, "Lower bound of the 95 % interval of the growth", _interval_end(0)),
+    Fact("growth_high", NUMBER, "Upper bound of the 95 % interval", _interval_end(1)),
     Fact("launches_to_decide", COUNT, "How many more launches would give a verdict"),
     Fact("reason", TEXT, "Why it is undecided"),
 )

@@ -34,10 +34,10 @@ def _share(part: str) -> Callable[[ProcessFigures], float | None]:
 
 
 def _part_seconds(part: str) -> Callable[[ProcessFigures], float | None]:
-    return lambda process: loop.parts.get(part) if (loop := _sampled_loop(process)) is not None else None
+    return lambda process: loop.parts.get(part) if (loop := _loop_with_samples(process)) is not None else None
 
 
-def _sampled_loop(process: ProcessFigures) -> LoopFigures | None:
+def _loop_with_samples(process: ProcessFigures) -> LoopFigures | None:
     """Return the loop of a process; None if it has no samples, which show what the time went to."""
     return process.loop if process.loop is not None and process.loop.samples else None
 
@@ -81,7 +81,7 @@ FIGURES: Facts[ProcessFigures] = (
     Fact("loop_line", INDEX, "First line of the loop", "loop.where.line"),
     Fact("loop_function", TEXT, "Function of the loop", "loop.where.function"),
     Fact("loop_seconds", SECONDS, "Time in the loop, without first compilations and waits for a processor",
-         lambda process: at("seconds")(_sampled_loop(process))),
+         lambda process: at("seconds")(_loop_with_samples(process))),
     Fact("loop_samples", NUMBER, "Samples of the stack in the loop, from which the parts are estimated",
          "loop.samples"),
     *(Fact(fact.key, SECONDS, fact.meaning, _part_seconds(part)) for part, fact in PART_SECONDS.items()),

@@ -111,14 +111,14 @@ MODES: Fact[RunResult] = Fact(
 )  # fmt: skip
 
 
-def _bound(name: str, bound: str) -> Callable[[RunRow], float | None]:
+def _interval_end(name: str, bound: str) -> Callable[[RunRow], float | None]:
     return lambda row: at(bound)(row.result.over_launches.get(name))
 
 
 def _interval(name: str) -> Iterator[Fact[RunRow]]:
     for bound, word in (("low", "Lower"), ("high", "Upper")):
         meaning = f"{word} bound of the 95 % interval of {name}_seconds; null for a single launch"
-        yield Fact(f"{name}_ci95_{bound}_seconds", SECONDS, meaning, _bound(name, bound))
+        yield Fact(f"{name}_ci95_{bound}_seconds", SECONDS, meaning, _interval_end(name, bound))
 
 
 def _transfer_rate(row: RunRow) -> float | None:
@@ -138,7 +138,7 @@ def _wall_seconds(row: RunRow) -> float | None:
     return closed.wall_seconds if closed is not None else None
 
 
-def _unattributed_seconds(row: RunRow) -> dict[str, float] | None:
+def _seconds_without_op(row: RunRow) -> dict[str, float] | None:
     from jaxprof.analysis.kernels.measured import capture_of  # only for a run that has a capture
 
     captured = capture_of(row.run) if row.run.measured else None
@@ -280,7 +280,7 @@ RUNS = Relation(
         optional("side", TEXT, "Which side of a measured comparison it is: A, B...", "run.plan.side"),
         *only_if(
             "run.measured",
-            Fact("unattributed_seconds", NUMBER_BY_NAME, "Time of each device on no HLO op", _unattributed_seconds),
+            Fact("unattributed_seconds", NUMBER_BY_NAME, "Time of each device on no HLO op", _seconds_without_op),
         ),
         *in_tables(
             *within("run.revision", pick(REVISION, "commit", "dirty")),

@@ -41,7 +41,7 @@ def operation_at(code: CodeType, offset: int) -> tuple[int, str]:
     return at, dis.opname[bytecode[at]]
 
 
-def imported_at(code: CodeType, offset: int) -> str:
+def module_at(code: CodeType, offset: int) -> str:
     """Return the module that the instruction at `offset` imports; empty if it does not, or if that is unknown."""
     at, operation = operation_at(code, offset)
     if operation != "IMPORT_NAME":

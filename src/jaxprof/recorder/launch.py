@@ -180,20 +180,24 @@ class Launched:
         collects = gc.isenabled()
         try:
             gc.disable()  # our imports would set off ten collections, each through more of the program's objects
-            from jaxprof.recorder.guest import raised_by_program, unseen
-
-            try:
-                unseen(self._start_recorder)(seconds)
-            except Exception as error:  # the program comes first
-                if raised_by_program(error):
-                    raise
-                import json
-
-                warning = {"type": "warning_raised", "code": "not_recorded", "values": {"error": repr(error)}}
-                self._pipe.send(json.dumps(warning).encode())
+            self._begin_recording(seconds)
         finally:
             if collects:
                 gc.enable()
+
+    def _begin_recording(self, seconds: float) -> None:
+        """Begin to record; if that fails, say so in a warning, and let the program go on."""
+        from jaxprof.recorder.guest import raised_by_program, unseen
+
+        try:
+            unseen(self._start_recorder)(seconds)
+        except Exception as error:  # the program comes first
+            if raised_by_program(error):
+                raise
+            import json
+
+            warning = {"type": "warning_raised", "code": "not_recorded", "values": {"error": repr(error)}}
+            self._pipe.send(json.dumps(warning).encode())
 
     def _start_recorder(self, seconds: float) -> None:
         import json

@@ -118,7 +118,7 @@ def cost_and_certainty(explanation: Explanation) -> tuple[str, str]:
     assert explanation.session is not None
     derive_by_subject: Mapping[str, Callable[[Session], tuple[str, str]]] = {
         "program": longest_program_cost,
-        "comparison": _compared_cost,
+        "comparison": _comparison_cost,
         "runs": _runs_cost,
         "profile": _profile_cost,
     }
@@ -257,7 +257,7 @@ def _run_certainty(session: Session, run: RunResult) -> str:
     return "; ".join(parts)
 
 
-def _compared_cost(session: Session) -> tuple[str, str]:
+def _comparison_cost(session: Session) -> tuple[str, str]:
     from jaxprof.analysis.runs.ab import ab_results
 
     return comparison_cost(ab_results(session))

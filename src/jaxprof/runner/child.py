@@ -185,14 +185,14 @@ class ChildProcess:
     def _drain(self) -> list[Event]:
         """Return the events still in the pipes. The child has ended, so all that it wrote is there: no read waits."""
         events: list[Event] = []
-        for name, descriptor in self._watched().items():
+        for name, descriptor in self._descriptors().items():
             if name == "end":
                 continue
             # A process that the child left behind may go on writing for ever.
             for _ in range(256):
                 came = self._take(name, descriptor)
                 events += came or []
-                if came is None or name not in self._watched():
+                if came is None or name not in self._descriptors():
                     break
         return events
 
@@ -263,7 +263,7 @@ class ChildProcess:
         os.set_blocking(descriptor, False)
         self._selector.register(descriptor, selectors.EVENT_READ, name)
 
-    def _watched(self) -> dict[str, int]:
+    def _descriptors(self) -> dict[str, int]:
         return {key.data: key.fd for key in self._selector.get_map().values()}
 
     def _take(self, name: str, descriptor: int) -> list[Event] | None:

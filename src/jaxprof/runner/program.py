@@ -283,7 +283,7 @@ class ProgramProcess(ChildProcess):
             except OSError:
                 stream = self._process.stderr
                 if stream is not None and not stream.closed:
-                    if "stderr" in self._watched():
+                    if "stderr" in self._descriptors():
                         self._selector.unregister(stream)
                     stream.close()
         return super()._take_data(name, data)

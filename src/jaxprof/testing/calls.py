@@ -70,7 +70,7 @@ class CompileWatch:
             ledger.detach()
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         """Do not count what is compiled inside."""
         ledger = self._ledger
         if ledger is None:
@@ -320,7 +320,7 @@ class Caller:
         )
         events: list[Event] = []
         args, kwargs = call.shapes
-        with self.watch.paused():
+        with self.watch.pause():
             compile_call("r1", spec, call.function.compiled, args, kwargs, events.append)
         return CalledProgram(list(as_compiled(events, compilation)), call)
 

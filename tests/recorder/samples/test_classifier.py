@@ -496,7 +496,7 @@ def test_jax_starts_its_backend_in_the_function_of_that_name():
 
 def test_a_brief_wait_ended_at_an_operation_only_if_its_line_does_nothing_else():
     seen = replace(Classifier().classify(_stack()), kind=DISPATCH)
-    kinds = [replace(seen, shares_line=shared).held(forced=False, brief=True).kind for shared in (False, True)]
+    kinds = [replace(seen, shares_line=shared).while_locked(forced=False, brief=True).kind for shared in (False, True)]
     assert kinds == [DISPATCH, UNSEEN]
 
 
@@ -512,7 +512,7 @@ def test_a_brief_wait_ended_at_an_operation_only_if_its_line_does_nothing_else()
 )
 def test_a_sample_that_waited_for_the_lock_saw_where_it_was_given_away(kind, forced, becomes):
     seen = Classifier().classify(_stack())
-    earlier = Seen(kind, seen.line, seen.sites).held(forced=forced)
+    earlier = Seen(kind, seen.line, seen.sites).while_locked(forced=forced)
     assert earlier.kind == becomes
     assert (earlier.line.call == "") == (becomes == UNSEEN)
 

@@ -112,7 +112,7 @@ def test_the_step_of_a_loop_is_known_from_its_compilation_alone():
             def step(row):
                 if compiled and row == 0:
                     place = e.SourceLocation(__file__, 0, "step")
-                    sampler.compiled(e.Compiled(function="step", called_from=place, compile_seconds=0.1))
+                    sampler.note_compiled(e.Compiled(function="step", called_from=place, compile_seconds=0.1))
                 return row
 
             def rows():
@@ -351,7 +351,7 @@ def test_calls_that_no_sample_takes_are_not_kept_for_ever():
     sampler = beside(print)
     for number in range(1100):
         place = e.SourceLocation("t.py", number + 1)
-        sampler.compiled(e.Compiled(function="f", compile_seconds=0.1, called_from=place))
+        sampler.note_compiled(e.Compiled(function="f", compile_seconds=0.1, called_from=place))
     assert len(sampler._compiled_calls) == 1000
 
 

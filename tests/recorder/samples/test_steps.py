@@ -212,7 +212,7 @@ def _counted(count, work=int, train=_train, looped=None):
 @pytest.mark.parametrize(("train", "every", "worked"), [(_train, 2, 7), (_train_until, 1, 4)], ids=["for", "while"])
 def test_iterations_and_their_lines_are_counted(train, every, worked):
     counter, event = _counted(400, lambda: time.sleep(0.0002), train)
-    timed, hanging = counter.timed(event, None, None), counter.timed(None, None, None)
+    timed, hanging = counter.take_timed(event, None, None), counter.take_timed(None, None, None)
     counter.close()
     assert event.where.function == train.__name__
     assert event.count >= 2
@@ -235,7 +235,7 @@ async def _served(count, work):
 def test_lines_that_others_interrupt_are_not_timed():
     """The event loop runs, or sleeps, between the beginning of such a line and the next one."""
     counter, event = _counted(50, train=lambda count, work: asyncio.run(_served(count, work)), looped=_served)
-    timed = counter.timed(event, None, None)
+    timed = counter.take_timed(event, None, None)
     counter.close()
     assert (event.count >= 45, event.lines, timed) == (True, [], None)
     assert event.seconds > 0.045

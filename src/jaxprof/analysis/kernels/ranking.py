@@ -147,7 +147,7 @@ class Ranking:
         kernel, known = self.kernels[number], self.column("weight")[number]
         weight = None if math.isnan(known) else known
         row = self._ceilings.row(number, kernel)
-        return row._replace(weight=weight, share=self.share_of(weight), measured=self.captured(kernel))
+        return row._replace(weight=weight, share=self.share_of(weight), measured=self.capture_of(kernel))
 
     def rows(self, numbers: Iterable[int]) -> Iterator[Ranked]:
         """Return the rows of these kernels, in the given order."""
@@ -212,19 +212,19 @@ class Ranking:
         self._origins = origins
 
     def _basis(self) -> str:
-        if any(self.measured(kernel) is not None for kernel in self.kernels if kernel.name in self._measured):
+        if any(self.measured_seconds(kernel) is not None for kernel in self.kernels if kernel.name in self._measured):
             return "measured"
         if self.device is not None and any(self.least(kernel) is not None for kernel in self.kernels):
             return "least"
         return "bytes"
 
-    def captured(self, kernel: Kernel) -> MeasuredKernel | None:
+    def capture_of(self, kernel: Kernel) -> MeasuredKernel | None:
         """Return what a capture has of the kernel."""
         return self._measured.get(kernel.name)
 
-    def measured(self, kernel: Kernel) -> float | None:
+    def measured_seconds(self, kernel: Kernel) -> float | None:
         """Return the measured self seconds of all executions in one run."""
-        measured = self.captured(kernel)
+        measured = self.capture_of(kernel)
         return measured.per_call_seconds if measured is not None else None
 
     def least(self, kernel: Kernel) -> float | None:
@@ -261,7 +261,7 @@ def ranking_on(
 
 FIGURES: dict[str, Callable[[Ranking, Kernel], float | None]] = {
     "weight": Ranking.weight,
-    "measured": Ranking.measured,
+    "measured": Ranking.measured_seconds,
     "least": Ranking.least,
     # The work of a loop is that of the kernels in it.
     "flops": lambda ranking, kernel: 0.0 if kernel.runs_kernels else kernel.total_flops,
@@ -269,8 +269,8 @@ FIGURES: dict[str, Callable[[Ranking, Kernel], float | None]] = {
     "times": lambda ranking, kernel: kernel.count,
     "inside": lambda ranking, kernel: kernel.instructions,
     "intensity": lambda ranking, kernel: kernel.intensity,
-    "flops_per_second": lambda ranking, kernel: getattr(ranking.captured(kernel), "flops_per_second", None),
-    "bytes_per_second": lambda ranking, kernel: getattr(ranking.captured(kernel), "bytes_per_second", None),
+    "flops_per_second": lambda ranking, kernel: getattr(ranking.capture_of(kernel), "flops_per_second", None),
+    "bytes_per_second": lambda ranking, kernel: getattr(ranking.capture_of(kernel), "bytes_per_second", None),
 }
 """Numeric figures that kernels are sorted by. The first five can be summed."""
 

@@ -201,7 +201,7 @@ class FunctionCompiles:
     def reason(self, code: str) -> ReasonCount | None:
         return next((reason for reason in self.reasons if reason.code == code), None)
 
-    def repeated(self) -> list[Compiled]:
+    def repetitions(self) -> list[Compiled]:
         """Return the rows of a program that an earlier row has, but for its constants. Unknown programs are alike."""
         seen: set[tuple[object, ...]] = set()
         rows = []

@@ -334,22 +334,22 @@ def loop_figures(
     inside = [spot for spot in spots if spot.kind not in OUTSIDE and (key is None or spot.site_in(key) is not None)]
     unstaged = tuple(spot for spot in inside if spot.kind not in STAGES)
     calls_python = _calls_python(unstaged, rows)
-    steady = _assigned(unstaged, unstaged, calls_python)
+    steady = _assign_kinds(unstaged, unstaged, calls_python)
     staged = [spot for spot in inside if spot.kind in STAGES]
     waiting = [spot for spot in spots if spot.kind == PREEMPTED and (key is None or spot.site_in(key))]
     preempted = sum(spot.seconds for spot in waiting)
     waited = max(0.0, sum(spot.delay for spot in (*steady, *waiting)) - preempted)
-    delayed = _delayed_share(steady, waited)
+    delayed = _waiting_share(steady, waited)
     idle = sum(spot.seconds for spot in spots if spot.kind == IDLE and (key is None or spot.site_in(key)))
     iterations = times.iterations_in(sum(spot.seconds for spot in steady) + preempted + idle)
-    steady = _called_back(steady, key, iterations, rows, empty_call, 1 / (1 - delayed))
+    steady = _split_callbacks(steady, key, iterations, rows, empty_call, 1 / (1 - delayed))
     working, eager = working_lines(inside, key), eager_lines(steady, key)
 
     def part(spot: Spot) -> str:
         return part_of(spot, key, working, eager)
 
     parts = {**dict.fromkeys((*PARTS, UNKNOWN), 0.0), **totals((part(spot), spot.seconds) for spot in steady)}
-    called = _called_inline(steady, rows)
+    called = _inline_functions(steady, rows)
     counted = times.per_second is not None
     launching = _launching_seconds(steady, key, iterations, called, empty_call, 1 / (1 - delayed), counted=counted)
     for other, seconds in (*launching.items(), (UNKNOWN, _wake_seconds(steady, iterations))):
@@ -380,21 +380,21 @@ def loop_figures(
         brief_call=_least_arguments(called),
         preempted=preempted,
         waited=waited,
-        undelayed=_undelayed(parts, steady, launching, part, delayed),
+        undelayed=_parts_without_delay(parts, steady, launching, part, delayed),
         shares_processors=shares_processors,
         calls_python=calls_python,
         asleep=tuple(spot for spot in spots if _is_asleep(spot, key)),
     )
 
 
-def _delayed_share(spots: Sequence[Spot], waited: float) -> float:
+def _waiting_share(spots: Sequence[Spot], waited: float) -> float:
     """Return the share of the running time in which the thread waited for a processor."""
     running = sum(spot.seconds for spot in spots if _may_be_delayed(spot))
     # Not all of the running time can have been waits: clocks and samples disagree by some of it.
     return min(0.9, waited / running) if running else 0.0
 
 
-def _undelayed(
+def _parts_without_delay(
     parts: Mapping[str, float],
     spots: Iterable[Spot],
     launching: Mapping[str, float],
@@ -433,7 +433,7 @@ def parts_in(loop: HotLoop, spots: Sequence[Spot]) -> dict[str, float]:
         for spot in spots
         if spot.kind not in OUTSIDE and spot.kind not in STAGES and (loop.key is None or spot.site_in(loop.key))
     )
-    for spot in _assigned(inside, loop.spots, loop.calls_python):
+    for spot in _assign_kinds(inside, loop.spots, loop.calls_python):
         part = loop.part(spot)
         parts[HOST if part == UNKNOWN else part] += spot.seconds
     return parts
@@ -455,7 +455,7 @@ def _in_inner_loops(spots: Iterable[Spot], key: LoopKey | None) -> bool:
     return any(spot.sites and spot.sites[0].key != key for spot in spots)
 
 
-def _called_inline(spots: Sequence[Spot], rows: Sequence[Compiled]) -> list[Compiled]:
+def _inline_functions(spots: Sequence[Spot], rows: Sequence[Compiled]) -> list[Compiled]:
     """Return the compilations of functions that the calling thread may compute; all if none is known to be one."""
     inline = [spot for spot in spots if spot.kind == "inline"]
     places = {spot.place for spot in inline}
@@ -534,7 +534,7 @@ def _calls_python(spots: Iterable[Spot], rows: Sequence[Compiled]) -> frozenset[
     return frozenset(spot.place for spot in spots if by_callbacks[True] and spot.place not in others)
 
 
-def _called_back(
+def _split_callbacks(
     spots: tuple[Spot, ...],
     key: LoopKey | None,
     iterations: float,
@@ -567,7 +567,7 @@ def _called_back(
     )
 
 
-def _assigned(
+def _assign_kinds(
     spots: tuple[Spot, ...], loop: Sequence[Spot], calls_python: frozenset[SourceLocation]
 ) -> tuple[Spot, ...]:
     """Return the spots, with the work of JAX that a sample alone cannot tell assigned by the other spots of the loop.

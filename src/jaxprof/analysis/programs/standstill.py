@@ -151,7 +151,7 @@ def _wait(seen: StandstillSeen) -> tuple[str, str, bool]:
         return DEVICE, "waits in a compiled function, or for its result", not computes
     if runs:
         return BUSY, "runs, and no iteration ends", False
-    found = _blocked(seen)
+    found = _obstacle(seen)
     return (*found, not computes) if found is not None else (UNKNOWN, "waits for something unknown", not computes)
 
 
@@ -159,7 +159,7 @@ def _took(seen: StandstillSeen) -> str:
     return seconds(seen.stage_seconds)
 
 
-def _blocked(seen: StandstillSeen) -> tuple[str, str] | None:
+def _obstacle(seen: StandstillSeen) -> tuple[str, str] | None:
     """Return what a thread waits for that is blocked in a system call; None if the stack says otherwise, or nothing."""
     call, file, module = seen.wait.call, seen.wait.file, seen.inner.file.rpartition("/")[2]
     name = f"{seen.call} {seen.inner.function}".lower()

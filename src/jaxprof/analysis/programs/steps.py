@@ -90,7 +90,7 @@ def loops(
     groups = grouped((event.where, event) for event in counted)
     counts = totals((event.where, event.count) for event in taken)
     took = totals((event.where, sum(event.seconds)) for event in taken)
-    seen = _sampled_seconds(sampled, taken)
+    seen = _seconds_in_samples(sampled, taken)
     figures = []
     for where, events in groups.items():
         single = [seconds for event in events for seconds in event.intervals_seconds]
@@ -142,7 +142,7 @@ def loops_around(where: SourceLocation, sampled: Sequence[ProgramSampled]) -> in
     return sum(first < (where.line or 0) and last <= end for first, end in inside)
 
 
-def _sampled_seconds(sampled: Sequence[ProgramSampled], taken: Sequence[StepsTaken]) -> dict[SourceLocation, float]:
+def _seconds_in_samples(sampled: Sequence[ProgramSampled], taken: Sequence[StepsTaken]) -> dict[SourceLocation, float]:
     """Return how long samples saw the program in each loop, from its first reported step on."""
     first: dict[SourceLocation, float] = {}
     for steps in taken:

@@ -59,7 +59,7 @@ def verdict(loop: HotLoop, *, timed: bool = True) -> Verdict:
     """Return what bounds the loop, or that the program mostly waits for something to do. `timed` says whether the
     loop's lines could be timed. The interval is widened by the time whose use is unknown, and upwards by waits for a
     processor, in which the thread may have been computing for the device."""
-    bound = _bound(loop, timed=timed)
+    bound = _largest_part(loop, timed=timed)
     asleep = sum(spot.seconds for spot in loop.asleep)
     samples = loop.samples + sum(spot.samples for spot in loop.asleep if spot.kind == IDLE)
     total = loop.own_seconds + sum(spot.seconds for spot in loop.asleep if spot.kind == IDLE)
@@ -77,7 +77,7 @@ def _jax_worked(loop: HotLoop) -> bool:
     return loop.key is not None or loop.parts[COMPILE] > 0 or any(spot.kind in WORKS for spot in loop.spots)
 
 
-def _bound(loop: HotLoop, *, timed: bool) -> Verdict:
+def _largest_part(loop: HotLoop, *, timed: bool) -> Verdict:
     total, samples = loop.own_seconds, loop.samples
     if not _jax_worked(loop) or total <= 0:
         return Verdict(None, None, None, None, "JAX was not seen at work")
@@ -93,7 +93,7 @@ def _bound(loop: HotLoop, *, timed: bool) -> Verdict:
         timed_count = counted(loop.times.count, "timed iteration")
         reason = f"its {timed_count} cannot account for the sampled time: too few and too short"
         return _no_verdict(loop, reason, _round_up(2 * total))
-    undelayed = _undelayed_share(name, loop)
+    undelayed = _share_without_delay(name, loop)
     if undelayed is None and most > next_most + loop.unknown:
         return _no_verdict(loop, "it waited too long for a processor that others had", None)
     if undelayed is None or most <= next_most + loop.unknown:
@@ -110,7 +110,7 @@ def _bound(loop: HotLoop, *, timed: bool) -> Verdict:
     return replace(_no_verdict(loop, "", None), kind=f"{name}-bound", share=share, low=low, high=high)
 
 
-def _undelayed_share(name: str, loop: HotLoop) -> float | None:
+def _share_without_delay(name: str, loop: HotLoop) -> float | None:
     """Return the share of a part in the loop without the time for which the thread waited for a processor; None if
     another part may then be the largest one.
 

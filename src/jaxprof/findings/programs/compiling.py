@@ -354,7 +354,7 @@ def _recompiled(
         reason = function.reason(code)
         if reason is None:
             continue
-        repeated = set(map(id, function.repeated())) if alike else None
+        repeated = set(map(id, function.repetitions())) if alike else None
         rows = tuple(row for row in claims.free_rows(reason.rows) if repeated is None or id(row) in repeated)
         count, took = sum(row.count for row in rows), sum(map(row_seconds, rows))
         if count >= least and took >= RECOMPILED_SHARE * claims.work > 0:
@@ -363,7 +363,7 @@ def _recompiled(
 
 def _keep_each(function: FunctionCompiles, reason: ReasonCount, factory: str = "") -> str:
     """Return the fix where what is made anew are several programs, some of them more than once; else empty."""
-    repeated = set(map(id, function.repeated()))
+    repeated = set(map(id, function.repetitions()))
     others = sum(row.count for row in function.rows if row.reason_code == reason.code and id(row) not in repeated)
     if not others:
         return ""

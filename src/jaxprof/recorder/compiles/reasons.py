@@ -261,7 +261,7 @@ def _change(name: str, before: str, now: str) -> _Difference:
     if before == now:
         shown = before if len(before) <= _WHOLE_AT_MOST else before.partition("(")[0]
         return {"name": name, "before": shown, "now": shown}
-    begin, end = _unshared(before, now)
+    begin, end = _common_ends(before, now)
     attribute = _ATTRIBUTE.fullmatch(before[:begin])
     values = before[begin : len(before) - end], now[begin : len(now) - end]
     if attribute is not None and not any("=" in value for value in values):
@@ -274,11 +274,11 @@ def _differing_parts(before: str, now: str) -> tuple[str, str]:
     """Shorten two long values by their common parts, in whole words: `… custom_jvp …`, `… PjitFunction …`."""
     if max(len(before), len(now)) <= _WHOLE_AT_MOST:
         return before, now
-    begin, end = _unshared(before, now)
+    begin, end = _common_ends(before, now)
     return _middle(before, begin, end), _middle(now, begin, end)
 
 
-def _unshared(before: str, now: str) -> tuple[int, int]:
+def _common_ends(before: str, now: str) -> tuple[int, int]:
     """Return the lengths of the beginning and of the end that two texts share, in whole words."""
     shared = _common_length(before, now)
     begin = max(before.rfind(mark, 0, shared) + 1 for mark in "([{, =")

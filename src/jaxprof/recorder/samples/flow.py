@@ -50,7 +50,7 @@ class _Region:
     def results(self) -> frozenset[str]:
         return frozenset[str]().union(*(statement.gives for statement in self.working.values()))
 
-    def reached(self, names: Iterable[str], *, but: _Statement | None = None) -> set[str]:
+    def reach(self, names: Iterable[str], *, but: _Statement | None = None) -> set[str]:
         """Return the names of what is made of the values of `names`, outside the work and the statement `but`."""
         reached, growing = set(names), True
         while growing:
@@ -67,7 +67,7 @@ class _Region:
         # `trainer.book()` next to `trainer.step()` changes the trainer, and does not feed the step
         receivers = not isinstance(self.here.node, ast.Expr)
         taken = (_takes(statement, self.calls, receivers=receivers) for statement in self.working.values())
-        return not self.reached(self.here.gives).isdisjoint(frozenset[str]().union(*taken))
+        return not self.reach(self.here.gives).isdisjoint(frozenset[str]().union(*taken))
 
     @property
     def needs_results(self) -> bool:
@@ -78,7 +78,7 @@ class _Region:
         if self.results & given:  # an environment that gets the step's action
             return True
         bound = {name for statement in self.working.values() for name in _binds(statement.node)}
-        return not self.reached(bound, but=self.here).isdisjoint(given)
+        return not self.reach(bound, but=self.here).isdisjoint(given)
 
 
 def feeds(file: str, at: Span, work: Iterable[Span]) -> bool | None:

@@ -159,7 +159,7 @@ def _spell_callbacks(
     disable, clock, current = monitoring().DISABLE, time.perf_counter, _thread.get_ident
     most = MOST_EVENTS
 
-    def jumped(code: object, offset: int, destination: int) -> object:
+    def on_jump(code: object, offset: int, destination: int) -> object:
         further = watched[1](code, offset, destination) if watched is not None else disable
         if destination not in targets or len(moments) >= most:
             return further
@@ -167,7 +167,7 @@ def _spell_callbacks(
             moments.append((JUMP, clock()))
         return None
 
-    def called_at(code: CodeType, *marks: int) -> object:
+    def note_call(code: CodeType, *marks: int) -> object:
         if len(calls[code]) >= most:
             return disable
         if current() == main_thread:
@@ -176,14 +176,14 @@ def _spell_callbacks(
                 calls[code].append((mark, at))
         return None
 
-    def started(code: CodeType, offset: int) -> object:
+    def on_start(code: CodeType, offset: int) -> object:
         if code in calls:
-            return called_at(code, LEFT, JUMP)  # an exception may have ended the call before
+            return note_call(code, LEFT, JUMP)  # an exception may have ended the call before
         return watched[2](code, offset, 0) if watched is not None else disable
 
-    def lined(code: CodeType, line: int) -> object:
+    def on_line(code: CodeType, line: int) -> object:
         if code in calls:
-            return called_at(code, line)
+            return note_call(code, line)
         inside = first <= line <= last
         if len(moments) >= most or (not inside and moments and moments[-1][0] == LEFT):
             return disable  # lines outside cost nothing, except the one at which the loop is left
@@ -191,9 +191,9 @@ def _spell_callbacks(
             moments.append((line if inside else LEFT, clock()))
         return None
 
-    def returned(code: CodeType, offset: int, value: Any) -> object:
+    def on_return(code: CodeType, offset: int, value: Any) -> object:
         if code in calls:
-            return called_at(code, JUMP, LEFT)  # the function may have called itself
+            return note_call(code, JUMP, LEFT)  # the function may have called itself
         further = watched[2](code, offset, value) if watched is not None else disable
         if len(moments) >= most:
             return further
@@ -201,7 +201,7 @@ def _spell_callbacks(
             moments.append((LEFT, clock()))
         return None
 
-    return {"JUMP": jumped, "LINE": lined, "PY_RETURN": returned, "PY_START": started}
+    return {"JUMP": on_jump, "LINE": on_line, "PY_RETURN": on_return, "PY_START": on_start}
 
 
 class MonitoredLines:
@@ -315,8 +315,8 @@ class MonitoredLines:
 
     def _register_watched(self) -> None:
         events = monitoring().events
-        jumped, left = self._watched[1:] if self._watched is not None else (None, None)
-        for event, callback in ((events.JUMP, jumped), (events.PY_START, left), (events.PY_RETURN, left)):
+        on_jump, on_leave = self._watched[1:] if self._watched is not None else (None, None)
+        for event, callback in ((events.JUMP, on_jump), (events.PY_START, on_leave), (events.PY_RETURN, on_leave)):
             monitoring().register_callback(self._tool, event, callback)
 
     def _take_tool(self) -> bool:
@@ -368,7 +368,7 @@ def _watch_callbacks(watched: WatchedIterations, main_thread: int) -> tuple[_Cal
     disable, clock, current, moments = monitoring().DISABLE, time.monotonic, _thread.get_ident, watched.moments
     append, wanted = moments.append, watched.wanted
 
-    def jumped(_code: object, _offset: int, destination: int) -> object:
+    def on_jump(_code: object, _offset: int, destination: int) -> object:
         if destination in targets:
             if len(moments) >= watched.limit and watched.is_full():
                 return disable
@@ -379,7 +379,7 @@ def _watch_callbacks(watched: WatchedIterations, main_thread: int) -> tuple[_Cal
                 append(at)
             return None
         if destination in around:  # the loop was left, and the one around it goes on
-            left(_code, _offset)
+            on_leave(_code, _offset)
             return None
         return disable
 
@@ -391,10 +391,10 @@ def _watch_callbacks(watched: WatchedIterations, main_thread: int) -> tuple[_Cal
         if frame is not None:
             watched.read.append((at, [read_counter(frame, counter) for counter in watched.counters]))
 
-    def left(_code: object, _offset: int, _value: Any = None) -> None:
+    def on_leave(_code: object, _offset: int, _value: Any = None) -> None:
         if current() == main_thread and not watched.short and len(moments) < MOST_MOMENTS:
             append(LOOP_LEFT)
             if not wanted:  # the numbers may begin again
                 wanted.append(None)
 
-    return jumped, left
+    return on_jump, on_leave

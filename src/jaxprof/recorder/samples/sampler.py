@@ -156,7 +156,7 @@ class StackSampler:
             if self._over.acquire(True, timeout_seconds):
                 self._over.release()
 
-    def compiled(self, event: Compiled) -> None:
+    def note_compiled(self, event: Compiled) -> None:
         """Note a row of the ledger, which the recorder passes on in the thread that compiles.
 
         Calls in the line of that row count as calls of compiled functions, even if the function is a local variable.
@@ -295,10 +295,10 @@ class StackSampler:
         if stage:
             return seen
         if seen.doubtful and self._steps.unavailable:
-            return seen.held(forced=False)
+            return seen.while_locked(forced=False)
         if wait.held is False:
             return seen
-        return seen.held(forced=wait.forced, brief=wait.brief) if wait.held or seen.kind == COMPILED else seen
+        return seen.while_locked(forced=wait.forced, brief=wait.brief) if wait.held or seen.kind == COMPILED else seen
 
     def _computes_inline(self) -> bool:
         """Whether the thread that calls a compiled function may compute it itself, as on a CPU."""
@@ -315,7 +315,7 @@ class StackSampler:
         self._window.note_delay(delay - self._last_delay, now)
         self._last_delay = delay
         counted = self._steps.collect(now)
-        timed = self._steps.timed(counted, self._classifier.at_line, self._classifier.is_shared)
+        timed = self._steps.take_timed(counted, self._classifier.at_line, self._classifier.is_shared)
         event = self._window.event(now, own - self._own_began, least, timed)
         names, cache = debug_settings(), new_cache()
         named = [*names, CACHE_FOLDER] if cache else names

@@ -11,7 +11,7 @@ from types import CodeType
 from jaxprof.base.values import field, frozen
 from jaxprof.events import LoopSite, SourceLocation
 from jaxprof.events.programs import IMPORTS, UNROLLED
-from jaxprof.recorder.cpython import imported_at
+from jaxprof.recorder.cpython import module_at
 from jaxprof.recorder.frame_owner import JAX, LIBRARY, USER
 from jaxprof.recorder.samples.flow import is_unchanging, under_a_condition
 from jaxprof.recorder.samples.loops import Loop, loops_at
@@ -120,7 +120,7 @@ class Seen:
         blocked: it may only be waiting for the interpreter's lock, which the sampler holds."""
         return 0.5 if self.kind == DISPATCH else 0.9
 
-    def held(self, *, forced: bool, brief: bool = False) -> Seen:
+    def while_locked(self, *, forced: bool, brief: bool = False) -> Seen:
         """Return the interpretation for a sample that had to wait for the interpreter's lock.
 
         The thread was not in this call, which releases the lock, but in Python before it or inside it, at an unknown
@@ -187,7 +187,7 @@ def statements_of(stack: Stack) -> tuple[Statement, ...]:
         imported = called is not None and (called.co_filename in IMPORT_FILES or called.co_name == "import_module")
         if frame.kind == USER and imported and not imports:
             where = SourceLocation(code.co_filename, frame.spot.line, code.co_name)
-            imports.append(Statement(IMPORTS, where, imported_at(code, frame.offset)))
+            imports.append(Statement(IMPORTS, where, module_at(code, frame.offset)))
         called = code
     unrolled = dict.fromkeys(Statement(UNROLLED, loop.location) for loop in reversed(loops))
     return (*imports, *unrolled)

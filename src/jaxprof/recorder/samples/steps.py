@@ -285,7 +285,7 @@ class StepCounter:
             return "old_python"
         return "no_slot"
 
-    def timed(
+    def take_timed(
         self,
         counted: StepsCounted | None,
         at_line: Callable[[CodeType, int, int], tuple[str, UserLine]],
