@@ -303,6 +303,8 @@ class RunClosed(Event):
     median_seconds: float | None = None
     ci95_seconds: list[float] | None = None
     wall_seconds: float | None = None
+    spent: dict[str, float] = field(default_factory=dict)
+    """Seconds of a program by state, as far as it was sampled; empty for other runs."""
 
     @classmethod
     def of(cls, run: str, spec: RunSpec, finished: RunFinished, **figures: Any) -> RunClosed:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from jaxprof.base.errors import StorageError
+from jaxprof.base.grouping import totals
 from jaxprof.base.limits import OUTPUT
 from jaxprof.events import (
     DeviceReading,
@@ -152,6 +153,7 @@ def closing(run: Run, finished: RunFinished) -> RunClosed:
 
         summary = steady_summary(run)
     began, ended = run.started_seconds, run.ended_seconds
+    sampled = run.program.sampled if run.program is not None else ()
     return RunClosed.of(
         run.id,
         run.plan,
@@ -159,6 +161,7 @@ def closing(run: Run, finished: RunFinished) -> RunClosed:
         median_seconds=summary.median if summary else None,
         ci95_seconds=list(summary.ci95) if summary and summary.ci95 else None,
         wall_seconds=ended - began if began is not None and ended is not None else None,
+        spent=totals(pair for window in sampled for pair in window.states.items()),
     )
 
 

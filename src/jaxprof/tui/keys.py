@@ -306,7 +306,8 @@ GROUPS: dict[str, KeyGroup] = {
     )),
     "filter": KeyGroup("Filter line", (
         Key("clear", "escape", "clear_filter", "Clear", "Show everything again"),
-        Key("keep", "enter down", "keep", "Keep", "Keep the filter and go back to the list"),
+        Key("keep", "down", "keep", "Keep", "Keep the filter and go back to the list"),
+        Key("choose", "enter", "choose", "Choose", "The same; on Start, also choose the row under the cursor"),
     )),
     "dialog": KeyGroup("Dialogs", (
         Key("leave", "escape", "leave", "Cancel", "Close without an answer"),

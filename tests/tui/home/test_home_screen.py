@@ -71,9 +71,8 @@ async def test_filter_marks_presets_variants_and_devices_are_in_the_plan():
         await walk.until(lambda: listed.keys == ["hessian"], "only hessian has that in its title")
         assert not {"/", "+"} & set(walk.text.splitlines()[-1]), "they are text there"
         assert screen.query_one("#start-box").border_subtitle == "2 hidden"
-        await walk.press("enter")
-        assert walk.app.focused is listed
-        await walk.press("/ 'zzz", "Nothing matches")
+        await walk.press("/ 'zzz enter", "Nothing matches")
+        assert (walk.app.focused, walk.screen) == (listed, screen)
         await walk.press("escape")
         await walk.until(lambda: len(listed.keys) == 4, "three and their heading")
 
@@ -91,8 +90,8 @@ async def test_filter_marks_presets_variants_and_devices_are_in_the_plan():
         screen.take_workloads([evil])
         await walk.until(lambda: HOSTILE in listed.keys)
         listed.focus()
-        await walk.press("end")
-        await walk.until(lambda: screen.info is evil)
+        await walk.press("home")
+        await walk.until(lambda: screen.info is evil, "what is the user's own comes first")
         await walk.press("e escape", "[b]evil[/x] ␛[31m")
         assert not {"\x1b", "\u202e"} & set(walk.text)
     async with walking(MIDDLE, Stage(devices=NoJax)) as walk:

@@ -224,7 +224,7 @@ async def test_marks_stay_while_a_filter_hides_them_and_the_frame_says_what_is_c
             rows.move_to_key(path)
             rows.action_mark()
         await walk.shows("2 marked · c compares")
-        await walk.press("/ 'relu enter", "2 marked · 5 hidden")
+        await walk.press("/ 'relu", "2 marked · 5 hidden")
         walk.screen.list_sessions()
         await walk.app.workers.wait_for_complete()
         await walk.press("escape", gone="hidden")

@@ -139,9 +139,11 @@ def ask_devices(app: Profiler, info: WorkloadInfo, choices: HomeOptions) -> None
     ask_text(app, title, field, lambda text: app.start_runs(plan(text)), "compiles", question=explanation)
 
 
-def ask_function(app: Profiler, choices: HomeOptions, take: Callable[[list[WorkloadInfo]], object]) -> None:
-    """Ask for a user's function and its argument specs, import it in a child, and store them in `choices`. Of a file
-    alone, ask which of its functions."""
+def ask_function(
+    app: Profiler, choices: HomeOptions, take: Callable[[list[WorkloadInfo]], object], asks: str = ""
+) -> None:
+    """Ask for a user's function and its argument specs, at first those in `asks`, import it in a child, and store them
+    in `choices`. Of a file alone, ask which of its functions."""
     words = (
         "path/to/file.py:function or package.module:function, then one spec per argument; a file lists its functions."
     )
@@ -186,7 +188,7 @@ def ask_function(app: Profiler, choices: HomeOptions, take: Callable[[list[Workl
             question=words, confirm=confirm, waiting="Importing it in a child process…",
         ).ask(app, add)  # fmt: skip
 
-    ask("")
+    ask(asks)
 
 
 WIRING_SECONDS = 10.0

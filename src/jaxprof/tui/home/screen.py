@@ -270,6 +270,8 @@ class HomeScreen(SessionScreen, keys="home"):
             self.action_run()
         elif row.program is not None:
             self.action_program(row.program)
+        elif row.asks:
+            self.action_own(row.asks)
         elif row.entry is not None:
             self.profiler.open_session(row.entry.path)
         else:
@@ -313,7 +315,7 @@ class HomeScreen(SessionScreen, keys="home"):
         # Not before: the first screen is composed when none is on the stack yet, and there a Textual `Input` asks for
         # the current one, which on Python 3.12 and later ends the app with an error.
         if not self.query(FilterLine):
-            await self.query_one("#home-left").mount(FilterLine("start"), before="#start-box")
+            await self.query_one("#home-left").mount(FilterLine("start", chooses=True), before="#start-box")
         self.query_one(FilterLine).open()
 
     def on_filter_line_edited(self) -> None:
@@ -382,10 +384,10 @@ class HomeScreen(SessionScreen, keys="home"):
 
         ask_for_program(self.profiler, program)
 
-    def action_own(self) -> None:
+    def action_own(self, asks: str = "") -> None:
         from jaxprof.tui.home.dialogs import ask_function
 
-        ask_function(self.profiler, self.choices, self._take_own)
+        ask_function(self.profiler, self.choices, self._take_own, asks)
 
     def _take_own(self, infos: list[WorkloadInfo]) -> None:
         self.take_workloads(infos)

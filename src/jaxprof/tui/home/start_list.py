@@ -7,19 +7,22 @@ starts without its dialog: a file that happens to lie in the folder is shown bef
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+import shlex
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual.content import Content
 from textual.message import Message
 
-from jaxprof.base.text import safe
+from jaxprof.base.text import REDACTED, safe
+from jaxprof.base.units import percent, seconds
 from jaxprof.base.values import frozen
 from jaxprof.events.base import with_failures
 from jaxprof.tui.keys import ACTIONS, key_of
-from jaxprof.tui.kit.drawing import cell, mark, wrap_content
+from jaxprof.tui.kit.drawing import cell, mark, parts_bar, wrap_content
 from jaxprof.tui.kit.format import ago
 from jaxprof.tui.kit.guard import HIDDEN, Hidden
 from jaxprof.tui.kit.row_list import Heading, RowList
@@ -54,18 +57,21 @@ class StartRow:
     entry: Entry | None = None
     trouble: str = ""
     """What is not as it should be with that session."""
+    asks: str = ""
+    """A function with the specs of its arguments, as the dialog asks for them."""
     workload: str = ""
 
     @property
     def key(self) -> Hashable:
         if self.entry is not None:
             return self.entry.path
-        return self.workload or (self.action, self.title)
+        return self.workload or (self.action, self.asks or self.title)
 
     @property
     def verb(self) -> tuple[str, str]:
         """What Enter does, or else the key that does the same; and the style."""
-        word = "open" if self.entry is not None else "run" if self.program is not None or self.workload else ""
+        runs = self.program is not None or self.workload or self.asks
+        word = "open" if self.entry is not None else "run" if runs else ""
         name = self.action if "." in self.action else f"home.{self.action}"
         key = key_of(name) if name in ACTIONS else ""
         return (word, "$text-muted") if word else (key, "bold $footer-key-foreground")
@@ -106,8 +112,9 @@ _EXAMPLES = Heading(" Examples", "bold $primary")
 def own_rows(
     entries: Iterable[Entry], folder: Path, *, more: bool = False, most: int | None = MOST_HERE
 ) -> list[StartRow]:
-    """Return the sessions that are recorded now, at most `most` programs of this folder, then the other sessions;
-    without any of them, the ways to measure. `more`: there are older sessions, too. Reads files: for threads only."""
+    """Return the sessions that are recorded now, at most `most` programs of this folder and functions that were
+    measured, each with the arguments of the last time, then the other sessions; without any of them, the ways to
+    measure. `more`: there are older sessions, too. Reads files: for threads only."""
     from jaxprof.workloads.scripts import scripts_with_jax
 
     kept = list(entries)
@@ -115,11 +122,34 @@ def own_rows(
     others = [_kept(entry) for entry in kept if not entry.running]
     programs = scripts_with_jax(folder)
     rest = [_MORE_PROGRAMS] if most is not None and len(programs) > most else []
-    here = [_program_row(path) for path in programs[:most]]
-    return [*first, *here, *rest, *others, *([_OLDER] if more else [])] or list(WAYS)
+    here = [_program_row(path, kept) for path in programs[:most]]
+    functions = [*islice(_measured_functions(kept), most)]
+    return [*first, *functions, *here, *rest, *others, *([_OLDER] if more else [])] or list(WAYS)
 
 
-def _program_row(path: Path) -> StartRow:
+def _measured_functions(entries: Iterable[Entry]) -> Iterator[StartRow]:
+    """Yield the functions of files that are still here, those measured last first."""
+    explains = "Enter asks whether to import it, with the arguments of the last time; then it can be measured again."
+    specs = (plan.spec for entry in entries for plan in entry.planned if plan.spec.how != "program")
+    seen = {spec.target: spec for spec in reversed([*specs]) if spec.target.rpartition(":")[0].endswith(".py")}
+    for target, spec in reversed(seen.items()):
+        file, _, name = target.rpartition(":")
+        if REDACTED not in " ".join(spec.arguments) and Path(file).is_file():
+            yield StartRow(name, Path(file).name, f"{file}. {explains}", asks=" ".join((target, *spec.arguments)))
+
+
+def arguments_of(entry: Entry) -> tuple[str, ...]:
+    """Return the arguments with which the program of a session was started; empty if it was none, and where one was
+    redacted."""
+    words = entry.header.command if entry.header is not None and entry.planned[:1] else []
+    program = entry.planned[0].spec if words else None
+    if program is None or program.how != "program" or REDACTED in " ".join(words):
+        return ()
+    names = [Path(word).name for word in words]
+    return tuple(words[names.index(program.workload) + 1 :]) if program.workload in names else ()
+
+
+def _program_row(path: Path, entries: Iterable[Entry]) -> StartRow:
     from jaxprof.runner.program import ProgramCommand  # not needed for the first frame
 
     explains = (
@@ -129,8 +159,10 @@ def _program_row(path: Path) -> StartRow:
     source = ""
     with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
         source = file.read(_SOURCE_SHOWN)
-    program = ProgramCommand(path=path.name, directory=str(path.parent))
-    return StartRow(path.name, "imports jax", explains, program=program, source=source)
+    last = next((entry for entry in entries if path.name in entry.workloads and entry.job is None), None)
+    arguments = arguments_of(last) if last is not None else ()
+    program = ProgramCommand(path=path.name, arguments=arguments, directory=str(path.parent))
+    return StartRow(shlex.join((path.name, *arguments)), "", explains, program=program, source=source)
 
 
 def _kept(entry: Entry) -> StartRow:
@@ -145,7 +177,41 @@ def _kept(entry: Entry) -> StartRow:
         trouble = entry.state
     else:
         trouble = with_failures("", (run.status for run in entry.closed)).removeprefix(", ")
-    return StartRow(", ".join(entry.workloads) or entry.name, note, entry=entry, trouble=trouble)
+    title = " ".join((", ".join(entry.workloads) or entry.name, shlex.join(arguments_of(entry)))).rstrip()
+    return StartRow(title, note, entry=entry, trouble=trouble)
+
+
+def _took(row: StartRow) -> str:
+    times = [run.wall_seconds for run in row.entry.closed if run.wall_seconds] if row.entry is not None else []
+    return seconds(sum(times)) if times else ""
+
+
+def _spent(row: StartRow) -> Mapping[str, float]:
+    """Return the seconds of a recorded program by state; empty for another row."""
+    closed = row.entry.closed if row.entry is not None and row.entry.job is None else ()
+    return next((run.spent for run in closed if run.spent), {})
+
+
+def _bar(row: StartRow) -> Cell:
+    spent = _spent(row)
+    if not spent:
+        return ""
+    from jaxprof.tui.kit.program_summary import in_order, state_style  # not needed for the first frame
+
+    parts = [(took, state_style(state)) for state, took in in_order(spent)]
+    return lambda width: parts_bar(parts, sum(spent.values()), width)
+
+
+def _most(row: StartRow) -> str:
+    """Return what takes most of a program, `compile 79 %`; of measured runs, the last median."""
+    if spent := _spent(row):
+        from jaxprof.tui.kit.program_summary import state_title  # not needed for the first frame
+
+        state = max(spent, key=lambda each: spent[each])
+        return f"{state_title(state)} {percent(spent[state] / sum(spent.values()))}"
+    closed = row.entry.closed if row.entry is not None else ()
+    last = next((run for run in reversed(closed) if run.median_seconds is not None), None)
+    return f"{last.variant} {seconds(last.median_seconds)}" if last is not None else ""
 
 
 def _note(row: StartRow) -> Cell:
@@ -167,7 +233,10 @@ class StartList(RowList[StartRow], keys="start"):
             (
                 TableColumn("", lambda row: mark(True) if row.key in self.marked else row.verb, 4),
                 TableColumn("title", self._title, 14, weight=1),
-                TableColumn("note", _note, 4, most=27, fits=True),
+                TableColumn("took", _took, 6, most=10, fits=True, right=True, priority=1),
+                TableColumn("bar", _bar, 8, priority=2),
+                TableColumn("most", _most, 14, style="$text-muted", priority=2),
+                TableColumn("note", _note, 4, most=30, fits=True),
             ),
             titles=False,
             id="start",
@@ -179,14 +248,17 @@ class StartList(RowList[StartRow], keys="start"):
     def show(self, own: Sequence[StartRow] | None = None) -> None:
         """Show these rows of the user's own, and the workloads. A cursor on the first row stays there."""
         self._own = self._own if own is None else own
-        rows: dict[Hashable, StartRow | Heading] = {row.key: row for row in self._own}
-        rows["examples"] = _EXAMPLES
+        examples: dict[Hashable, StartRow | Heading] = {"examples": _EXAMPLES}
+        rows: dict[Hashable, StartRow | Heading] = {}
         for name, info in self._infos.items():
             if info is None:  # its description has not been read yet
-                rows[name] = StartRow(name, "", workload=name)
+                examples[name] = StartRow(name, "", workload=name)
             else:
-                title = info.title if info.origin == "built in" else f"yours · {info.title}"
-                rows[name] = StartRow(name, title, f"{info.description} {info.origin}", workload=name)
+                is_own = info.origin != "built in"
+                title = f"yours · {info.title}" if is_own else info.title
+                row = StartRow(name, title, f"{info.description} {info.origin}", workload=name)
+                (rows if is_own else examples)[name] = row
+        rows |= {row.key: row for row in self._own} | examples
         self.show_rows(rows)
         self.marked = [key for key in self.marked if key in rows]
 

@@ -53,11 +53,13 @@ class FilterLine(Guarded, Input, keys="filter"):
     class Left(Message):
         """The user finished typing."""
 
-    def __init__(self, *lists: str, placeholder: str = "filter") -> None:
-        """`lists` are the ids of the lists to filter; focus returns to the list if there is one."""
+    def __init__(self, *lists: str, placeholder: str = "filter", chooses: bool = False) -> None:
+        """`lists` are the ids of the lists to filter; focus returns to the list if there is one. `chooses`: its key
+        also chooses the row under the cursor, where a filter leaves any."""
         super().__init__(placeholder=placeholder, compact=True, classes="filter")
         self.display = False
         self._lists = lists
+        self._chooses = chooses
 
     def open(self, text: str | None = None) -> None:
         """Show the line and focus it, with `text` in place of its text if given. Its key takes precedence over the keys
@@ -91,6 +93,11 @@ class FilterLine(Guarded, Input, keys="filter"):
     def action_keep(self) -> None:
         self.display = bool(self.value)
         self._leave()
+
+    def action_choose(self) -> None:
+        self.action_keep()
+        if self._chooses and self.value:
+            self.screen.query_one(f"#{self._lists[0]}", RowList).action_choose()
 
     def _leave(self) -> None:
         if len(self._lists) == 1:
