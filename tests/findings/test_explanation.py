@@ -34,7 +34,7 @@ from jaxprof.analysis.runs.ceilings import of_call
 from jaxprof.events.finding import Finding
 from jaxprof.findings.catalogue import entries
 from jaxprof.findings.explanation import rank
-from jaxprof.findings.modules import KernelWeights, priced, weights_of_call
+from jaxprof.findings.modules import KernelWeights, priced, weights_of_call, without_overlap
 from jaxprof.hlo.kernels.kernels import kernels
 from jaxprof.report.explain import answers
 from report import sessions
@@ -216,6 +216,15 @@ def test_the_causes_of_a_call_come_before_those_of_its_compilation():
     of_compile = Finding("slow_llvm", "", scope="compile", seconds=9.0, share=0.9)
     negligible = Finding("padding", "", scope="call", seconds=0.001, share=0.02)
     assert sorted([negligible, of_compile, of_call], key=rank) == [of_call, of_compile, negligible]
+
+
+def test_two_findings_about_one_kernel_save_its_time_once():
+    weights = KernelWeights(scope="call", shares={"a": 0.6, "b": 0.3}, seconds=1.0)
+    both = Finding("slow_kernel", "", kernels=("a", "b"), seconds=0.9, at_most=True)
+    first = Finding("layout_copy", "", kernels=("a",), seconds=0.6, saves_seconds=0.6)
+    apart = Finding("padding", "", kernels=("b",), seconds=0.3)
+    assert [each.saves_seconds for each in without_overlap([both, first], weights, {})] == [0.6, pytest.approx(0.3)]
+    assert list(without_overlap([apart, first], weights, {})) == [first, apart]
 
 
 @pytest.mark.parametrize(("mark", "seconds"), [(', frontend_attributes={xla_cpu_small_call="true"}', 0.9), ("", None)])

@@ -763,6 +763,15 @@ def test_all_together_save_no_more_than_there_is_beside_the_work_of_the_device(e
     assert alone.saves_seconds == pytest.approx(3.0)
 
 
+def test_what_a_loop_compiles_is_saved_once():
+    """Of 10 s, 4 go to compilations and 3 to a value that the device makes: nothing else of the loop saves more than
+    the other 3."""
+    compiles = made.line(88, 0.4, "compile", "step", kind="compile")
+    every = found(*again("new_function", 40), *loop({**SYNC, "seconds": 0.3}, {**SORT, "seconds": 0.2}, compiles))
+    assert sorted(one.code for one in every) == ["data_waits", "host_sync", "recompile_in_loop"]
+    assert sum(one.saves_seconds or 0.0 for one in every) == pytest.approx(7.0)
+
+
 def test_what_would_save_most_comes_first_and_no_second_is_told_twice():
     inside = [*made.shaped(30), *again("new_function", 3), *eager(), *loop(BUSY, {**SYNC, "seconds": 0.2})]
     every = found(*inside)

@@ -89,7 +89,9 @@ class Finding:
     def saves_part(self) -> float | None:
         """`saves_seconds` where that is clearly less than the finding costs; else None: its cost says as much."""
         saves = self.saves_seconds
-        return saves if saves and self.seconds is not None and saves < _NEARLY_ALL * self.seconds else None
+        if saves is None or self.seconds is None or saves >= _NEARLY_ALL * self.seconds:
+            return None
+        return saves
 
     @property
     def fix(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
@@ -117,18 +117,40 @@ def module_findings(
     named = {name for finding in found for name in finding.kernels}  # also loops, which are no kernels
     by_name = {kernel.name: kernel for kernel in reversed(with_running(module, named))}
     explained: set[str] = set()
+    with_costs = []
     for finding in found:
         with_cost = priced(finding, weights, by_name)
         if with_cost is None or (finding.code == SLOW_KERNEL.code and explained.intersection(finding.kernels)):
             continue
         explained.update(finding.kernels if with_cost.seconds is not None else ())
+        with_costs.append(with_cost)
+    for finding in without_overlap(with_costs, weights, by_name):
         yield replace(
-            with_cost,
+            finding,
             code_line=code_line(finding.where, session),
             kernels=finding.kernels[:_KERNELS_NAMED],
             verify=verify,
             run=run.id,
         )
+
+
+def without_overlap(
+    found: Sequence[Finding], weights: KernelWeights, by_name: Mapping[str, Kernel]
+) -> Iterator[Finding]:
+    """Yield the findings, most important first, with a saving of no more than what those before them leave of the time
+    of their kernels."""
+    claimed: set[str] = set()
+    for finding in sorted(found, key=rank):
+        names = {name for kernel in finding.kernels for name in _timed_as(kernel, by_name)}
+        names |= _functions(finding, by_name)
+        if finding.seconds is None or weights.seconds is None or names.isdisjoint(claimed):
+            yield finding
+        else:
+            left = weights.seconds * sum(weights.shares.get(name, 0.0) for name in names - claimed)
+            saves = finding.seconds if finding.saves_seconds is None else finding.saves_seconds
+            yield replace(finding, saves_seconds=min(saves, left))
+        if finding.seconds is not None:
+            claimed |= names
 
 
 def _slow(session: Session, module: Module, run: Run) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.programs import DEVICE
+from jaxprof.analysis.programs import COMPILE, DEVICE
 from jaxprof.analysis.programs.functions import WORTH_EXACT, row_seconds
 from jaxprof.analysis.programs.loop_time import Spot
 from jaxprof.analysis.programs.verdict import interval
@@ -49,9 +49,15 @@ class Claims:
 
     @property
     def left(self) -> float:
-        """Seconds of the hot loop in which its device did not work; no change on the host can save more."""
+        """Seconds of the hot loop in which its device did not work, and nothing was compiled; no change of the loop on
+        the host can save more."""
         device = self.result.hot.parts[DEVICE]
-        return self.result.hot.seconds - (device if self.waits is None else min(device, self.waits))
+        return self.steady - (device if self.waits is None else min(device, self.waits))
+
+    @property
+    def steady(self) -> float:
+        """Seconds of the hot loop without its compilations, which are findings of their own."""
+        return self.result.hot.seconds - self.result.hot.parts.get(COMPILE, 0.0)
 
     def free_spots(self, spots: Iterable[Spot]) -> list[Spot]:
         """Return the spots that no finding has claimed."""
@@ -68,8 +74,8 @@ class Claims:
         return sum(spot.seconds for spot in spots) + sum(map(row_seconds, rows))
 
     def bounded(self, findings: Sequence[Finding]) -> list[Finding]:
-        """Limit the savings of all findings about the hot loop to the loop's time outside its device's work. Savings of
-        time that JAX reported, and of pauses, are not part of that loop."""
+        """Limit the savings of all findings about the hot loop to `left`. Savings of time that JAX reported, and of
+        pauses, are not part of that time."""
         of_loop = {}
         for each in findings:
             sampled = (each.saves_seconds or 0.0) - each.announced_seconds

@@ -221,7 +221,7 @@ def host_sync(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         return
     iteration_seconds = loop.times.seconds / loop.times.count if loop.times.count else None
     brief = iteration_seconds is None or iteration_seconds < SYNC_STEP_SECONDS
-    saves = min(took, max(0.0, loop.seconds - took) if brief else claims.left)
+    saves = min(took, max(0.0, claims.steady - took) if brief else claims.left)
     low, _ = interval(min(1.0, took / loop.seconds), loop.samples) if loop.seconds else (0.0, 1.0)
     waits = low >= SYNC_SHARE and iteration_seconds is not None and iteration_seconds < SYNC_STEP_SECONDS
     gains = saves >= LEAST_SAVED * loop.seconds and claims.worth(saves, _samples(spots))
@@ -360,7 +360,7 @@ def data_waits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     ]
     took = _seconds(spots)
     # one worker hides as much time as the device takes; two workers halve the wait
-    saves = max(min(took, loop.seconds - took), took / 2)
+    saves = max(min(took, claims.steady - took), took / 2)
     if not spots or not _is_large_part(result, spots) or not claims.worth(saves, _samples(spots)):
         return
     yield _of_lines(
