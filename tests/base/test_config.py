@@ -25,7 +25,7 @@ def written(path, text):
     return path
 
 
-def test_the_environment_goes_before_the_user_and_the_user_before_the_project(own, tmp_path, monkeypatch):
+def test_config_precedence(own, tmp_path, monkeypatch):
     found = read_config(tmp_path)
     assert (found.values, found.keys, found.sources) == ({}, {}, {})
     project = written(tmp_path / "work" / "pyproject.toml", '[tool.jaxprof]\npreset = "published"\nbudget = 9\n')
@@ -98,7 +98,7 @@ def test_one_value_is_written_and_the_rest_stays(own, tmp_path):
     assert "# mine" in own.read_text()
 
 
-def test_a_value_of_several_lines_is_left_alone_and_a_link_stays_one(own, tmp_path):
+def test_config_edit_of_long_values_and_links(own, tmp_path):
     text = 'devices = [\n  "cuda:0",\n]\n'
     written(own, text)
     with pytest.raises(JaxprofError):

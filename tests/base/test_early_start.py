@@ -63,7 +63,7 @@ def spawned():
 
 
 @pytest.mark.process
-def test_the_end_of_a_program_that_was_started_early_is_as_subprocess_tells_it(spawned):
+def test_spawned_exit_codes_match_subprocess(spawned):
     ended = spawned("raise SystemExit(3)")
     assert ended.wait() == ended.wait(1) == ended.poll() == 3
     ended.send_signal(signal.SIGKILL)
@@ -76,7 +76,7 @@ def test_the_end_of_a_program_that_was_started_early_is_as_subprocess_tells_it(s
 
 
 @pytest.mark.process
-def test_a_program_that_was_started_early_has_only_the_descriptors_that_it_is_given(spawned):
+def test_spawned_program_inherits_given_descriptors(spawned):
     given, other = os.pipe(), os.pipe()
     passes = "import os, sys; os.fstat({0}); os.write({0}, b'given'); os.fstat({1})".format(given[1], other[1])
     child = spawned(passes, (given[1],))

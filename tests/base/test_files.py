@@ -144,7 +144,7 @@ def test_a_home_that_nobody_has_is_a_file_that_is_not_there(call):
     assert [path for path in source.rglob("*.py") if re.search(r"(?<!os\.path)\.expanduser\(", path.read_text())] == []
 
 
-def test_a_new_file_takes_a_name_that_nobody_had_and_only_its_owner_reads_it(tmp_path):
+def test_atomic_write_uses_a_new_private_file(tmp_path):
     before = os.umask(0)
     try:
         with replace_file(tmp_path / "a", PRIVATE) as fresh:

@@ -78,7 +78,7 @@ for line in {broken}:
 
 
 @pytest.mark.process
-def test_everything_is_listed_printed_exported_and_kept_and_nothing_is_run(home):
+def test_without_posix_everything_but_running(home):
     (home / "broken.xplane.pb").write_bytes(b"\x0a\xff\xff\x03 no planes")
     seen = {
         "sessions": "kept",

@@ -107,7 +107,7 @@ def test_a_reaper_that_was_killed_is_replaced(groups):
 
 
 @pytest.mark.process
-def test_a_temporary_folder_goes_at_its_close_and_with_a_process_that_is_killed():
+def test_temporary_folder_is_removed():
     made = TemporaryFolder("test")
     (made.path / "file").touch()
     made.close()

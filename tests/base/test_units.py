@@ -89,7 +89,7 @@ def test_a_missing_file_names_its_neighbours_or_the_folder(tmp_path):
     assert missing_file("with\0nul").what == "there is no file with\0nul"
 
 
-def test_an_error_has_the_words_of_the_system_and_both_of_its_halves():
+def test_error_text_and_system_words():
     assert system_words(OSError(28, "No space left on device", "/tmp/x")) == "No space left on device"
     assert system_words(OSError("cannot seek")) == "cannot seek"
     assert str(JaxprofError("it failed", "mend it")) == "it failed\nmend it"

@@ -174,7 +174,7 @@ def test_a_gpu_that_only_jax_knows_is_given_as_the_user_did(environment, entry):
     assert (worker.environment["CUDA_VISIBLE_DEVICES"], worker.device) == (entry, "cuda:0")
 
 
-def test_preallocation_is_off_where_less_is_free_and_that_is_said():
+def test_preallocation_is_off_if_less_is_free():
     worker = worker_environment("cuda:1", DEVICES, {})
     assert worker.environment["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
     (note,) = worker.notes

@@ -15,7 +15,7 @@ from jaxprof.events import Heartbeat
 
 
 @pytest.mark.process
-def test_neither_jaxprofs_neighbours_nor_its_modules_become_importable(start, tmp_path):
+def test_engine_start_makes_only_jaxprof_importable(start, tmp_path):
     own = [sys.executable, "-c", "import json, sys; print(json.dumps(sys.path))"]
     plain = json.loads(subprocess.run(own, capture_output=True, check=True, cwd=tmp_path).stdout)
     source = tmp_path / "mine.py"

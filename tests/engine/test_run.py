@@ -99,7 +99,7 @@ def test_a_numpy_variant_never_imports_jax(start):
     assert (cost["flops"], cost["bytes_accessed"]) == (5 * 100_000, 8 * 100_000), "of each element"
 
 
-def test_the_passes_under_the_profiler_come_last_and_tell_kernels(engine):
+def test_captures_come_last_and_have_kernels(engine):
     lines = completed(engine.run(request("jit", capture=True)))
     names = list(phases(lines))
     assert names[names.index("transfer_out") + 1 :][:2] == ["capture_run", "capture_compile"]

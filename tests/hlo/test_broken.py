@@ -164,7 +164,7 @@ def test_every_analysis_ends(calling):
     barriers(module), findings(module), totals(module)
 
 
-def test_a_shared_computation_is_listed_once_and_calls_that_double_at_each_level_take_linear_time():
+def test_shared_computations_take_linear_time():
     (module,) = modules(nested(60, _CALL, times=2))
     assert [kernel.count for kernel in kernels(module)] == [2**60]
     assert totals(module).flops == 8 * 2**60

@@ -65,7 +65,7 @@ def gone(module):
     return module() is None
 
 
-def test_above_the_budget_the_latest_alone_is_kept_and_only_until_another_is_wanted():
+def test_parsed_texts_above_the_budget_keep_the_latest():
     """A report asks twice in a row, and holds nothing meanwhile."""
     texts = ParsedTexts(10)
     large = ref(texts.modules(text("large"))[0])
@@ -74,7 +74,7 @@ def test_above_the_budget_the_latest_alone_is_kept_and_only_until_another_is_wan
     assert gone(large)
 
 
-def test_within_the_budget_modules_are_kept_the_latest_of_them_until_all_are_released():
+def test_parsed_texts_within_the_budget_are_kept():
     texts = ParsedTexts(2 * len(text("a")))
     first, second = ref(texts.modules(text("a"))[0]), ref(texts.modules(text("b"))[0])
     texts.modules(text("a"))
@@ -186,7 +186,7 @@ def test_a_reason_goes_to_the_kernel_that_has_another_name_now(operation, reason
     assert reasons_in(found.module()) == reasons
 
 
-def test_beside_a_dump_only_a_file_that_xla_does_not_write_counts(tmp_path):
+def test_files_beside_a_dump_that_xla_does_not_write(tmp_path):
     (tmp_path / f"{DUMPED}.cpu_after_optimizations.txt").write_text(TEXT)
     (tmp_path / f"{DUMPED}.0006.simplification.after_dce.before_cse.txt").write_text(TEXT)
     (tmp_path / f"{DUMPED}.0006.simplification.after_dce.before_cse.hlo.pb").write_bytes(PROTO)
@@ -206,7 +206,7 @@ def test_all_forms_of_a_module_are_one_whatever_its_name(name, after, tmp_path):
     assert (found.label, found.text("hlo"), found.text("hlo_before")) == (name, TEXT, BEFORE)
 
 
-def test_each_module_of_a_file_is_one_and_in_a_folder_they_are_told_when_it_is_looked_at(tmp_path):
+def test_modules_of_a_file_and_of_a_folder(tmp_path):
     path = tmp_path / "two.hlo"
     path.write_text("not yet")
     (later,) = modules_at(tmp_path)

@@ -99,7 +99,7 @@ _WITH_CODE = {
 
 @pytest.mark.parametrize("grid", ["2", "4"])
 @pytest.mark.parametrize("form", _WITH_CODE)
-def test_the_code_of_a_custom_kernel_is_not_what_it_computes_and_its_settings_are(form, grid):
+def test_difference_of_a_custom_kernels_code_and_settings(form, grid):
     def kernel(code, grid):
         config = _WITH_CODE[form].format(code=code * (100 if form == "long" else 1), grid=grid)
         call = f'custom-call(%a), custom_call_target="kernel", backend_config={config}'
@@ -109,14 +109,14 @@ def test_the_code_of_a_custom_kernel_is_not_what_it_computes_and_its_settings_ar
     assert (found.differs, found.code) == (grid != "2", ("b",))
 
 
-def test_a_change_shows_where_it_is_and_not_in_what_depends_on_it():
+def test_difference_shows_where_a_change_was_made():
     found = _diff(TEXT.replace("exponential(", "log(").replace("%a = ", "%a.4 = ").replace("(%a)", "(%a.4)"))
     assert _said(found) == [("gone", "b", ""), ("new", "", "b")]
     (computation,) = found.computations
     assert computation.computation.either.name == "main"
 
 
-def test_a_change_in_a_fusion_is_not_one_of_the_line_that_calls_it():
+def test_difference_inside_a_fusion_leaves_its_caller():
     found = _diff(TEXT.replace("subtract(%p, %q)", "subtract(%q, %p)"))
     assert [one.computation.either.name for one in found.computations] == ["inner"]
     assert _said(found) == [("changed", "s.1", "s.1")]

@@ -58,7 +58,7 @@ def state(session):
     return "".join(shown(name, value) for name, value in told.items() if value not in (None, "", [], {}))
 
 
-def test_what_real_children_send_is_folded_to_what_is_kept_half_way_and_at_the_end(tmp_path):
+def test_fold_of_real_tapes(tmp_path):
     cases = {}
     for tape in TAPES:
         header, *lines = unpacked(*tape.split("/"), tmp_path).read_bytes().splitlines()
@@ -80,7 +80,7 @@ def test_the_line_that_closes_a_run_ends_it(status):
     assert (run.status, run.ended_seconds) == (status, 7.0), "the log's word on how, the engine's on when"
 
 
-def test_the_closing_line_has_the_last_word_on_an_error_if_it_says_one():
+def test_error_of_the_closing_event_wins():
     killed = finished(error="killed", advice="look")
     for events, error, advice in (
         ((), "", ""),
@@ -100,7 +100,7 @@ def launched(number, phase):
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_a_launch_that_began_again_leaves_nothing_of_its_first_attempt(number):
+def test_restarted_launch_replaces_the_first_attempt(number):
     """It did not fit beside others, and is measured apart from them."""
     before = [event for launch in range(1, number + 1) for event in launched(launch, "trace")]
     run = folded(*before, *launched(number, "compile"))
@@ -133,7 +133,7 @@ def test_an_event_of_a_run_without_a_plan_is_kept_and_told():
     assert without == "run (without id) has no plan in this file"
 
 
-def test_what_could_not_be_read_several_times_is_told_once_with_its_number():
+def test_repeated_notices_are_counted():
     session = Session()
     for text in ("damaged", "torn", "damaged"):
         session.notice(text)
@@ -175,7 +175,7 @@ def test_texts_survive_splitting(size):
 
 
 @pytest.mark.parametrize("damage", ["not whole", "is damaged", "its hash differs"])
-def test_a_text_with_a_missing_or_damaged_piece_is_refused_with_words(damage):
+def test_text_with_a_missing_or_damaged_piece(damage):
     text = "".join(str(number * number) for number in range(INLINE_BYTES))
     *chunks, recorded = split("hlo", text, "r1")
     first, *others = (chunk for chunk in chunks if isinstance(chunk, e.TextChunk))
@@ -188,7 +188,7 @@ def test_a_text_with_a_missing_or_damaged_piece_is_refused_with_words(damage):
         fold(e.Header(), [PLAN, *others, recorded]).text("r1", "hlo")
 
 
-def test_the_child_cuts_a_long_text_and_the_client_has_only_to_keep_the_pieces(tmp_path):
+def test_long_texts_arrive_in_pieces(tmp_path):
     """No line on the pipe is as long as a module, and equal texts of two runs are kept once."""
     text = "".join(f"%fusion.{number} = f32[{number}]\n" for number in range(200_000))
     with (tmp_path / "pipe").open("wb") as sent:
@@ -230,7 +230,7 @@ def test_a_side_of_a_comparison_is_called_by_its_side():
         ([{"id": "gpu:1", "platform": "gpu", "kind": ""}], "gpu"),
     ],
 )
-def test_the_kind_of_its_device_is_that_of_its_own_number_or_of_its_platform(devices, kind):
+def test_device_kind_of_a_run(devices, kind):
     assert folded(e.EnvironmentRead(run="r1", python="3", numpy="2", devices=devices)).device_kind == kind
 
 
@@ -250,7 +250,7 @@ def program(*inside, **more):
     return program_events.session(*inside, **more).runs[RUN].program
 
 
-def test_a_stage_runs_until_its_thread_has_compiled_or_the_program_is_over():
+def test_running_stage_ends_with_compile_or_program():
     both = (running("step"), running("load", "feeder"))
     assert program(*both, wall=None).running == {"": both[0], "feeder": both[1]}
     after = program(*both, program_events.compiled(thread="feeder"), wall=None)

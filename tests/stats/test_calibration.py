@@ -31,7 +31,7 @@ def covered(comparisons, truth):
 
 
 @pytest.mark.parametrize("launches", [2, 4])
-def test_over_all_machines_false_verdicts_and_coverage_hold_their_promise(launches):
+def test_false_verdicts_and_coverage_over_machines(launches):
     """`bench/verdict_simulated.py` has each machine by itself."""
     found = [one for machine in MACHINES.values() for one in sessions(machine, launches, count=50)]
     assert share(found, "faster", "slower") <= 0.05
@@ -52,7 +52,7 @@ def test_same_is_said_of_the_same_program_and_not_of_another():
     assert share(sessions(MACHINES["quiet"], 5, slower=0.04, count=60), "same") == 0
 
 
-def test_one_launch_holds_for_its_processes_also_beside_a_neighbour():
+def test_one_launch_beside_a_neighbour():
     for machine in (Machine(), Machine(drift=0.3), Machine(bursts=True), Machine(wander=0.01, persistence=0.6)):
         found = sessions(machine, 1)
         assert share(found, "faster", "slower") <= 0.05
@@ -63,7 +63,7 @@ def test_one_launch_holds_for_its_processes_also_beside_a_neighbour():
     assert share(sessions(MACHINES["launches differ by 10 %"], 1), "faster", "slower") > 0.2
 
 
-def test_looking_after_each_launch_until_it_is_narrow_does_not_make_verdicts_of_chance():
+def test_stopping_by_width_keeps_the_error_rate():
     """Launch effects alone, with 20 at most: the width that is wanted is reached after ten on average."""
     random = np.random.default_rng(4)
     machine = Machine(launch=0.02, noise=0.001)

@@ -62,7 +62,7 @@ def test_a_ratio_within_the_margin_is_neither_faster_nor_slower():
     assert not replace(near, ratio=1.03).is_near
 
 
-def test_the_ratio_is_the_baselines_time_over_the_others_with_students_interval():
+def test_ratio_with_students_interval():
     found = compare(launches(1.1, 1.2, 1.3, wobble=0))
     logs = [math.log(ratio) for ratio in (1.1, 1.2, 1.3)]
     half = 4.30265 * stdev(logs) / math.sqrt(3)
@@ -172,7 +172,7 @@ def test_how_many_more_launches_would_decide():
     assert most == [997, None]
 
 
-def test_measuring_stops_by_the_width_that_is_shown_whatever_the_ratio():
+def test_stopping_depends_on_the_width_alone():
     """Which is that of a surer interval than if the number of launches had been fixed."""
     for ratio in (0.5, 1.0, 2.0):
         measured = launches(*(ratio * (1 + off) for off in (0, 0.01, 0.02, 0.01, 0.01)))

@@ -33,7 +33,7 @@ def share_covered(persistence, count, sessions=300):
     return covered / sessions
 
 
-def test_the_interval_of_independent_values_holds_the_truth_and_is_not_much_wider_than_it_has_to_be():
+def test_interval_coverage_of_independent_values():
     random = np.random.default_rng(5)
     found = [location(random.normal(size=60).tolist()) for _ in range(300)]
     halves = [one.spread.half_width(0.95) for one in found if one.spread]
@@ -105,14 +105,14 @@ def test_of_the_ways_to_allow_for_likeness_the_widest_counts(persistence, count)
     assert len(widest) > (12 <= count <= 200), "each has its day"
 
 
-def test_a_few_values_have_no_error_and_constant_ones_none_to_speak_of():
+def test_error_of_few_and_of_constant_values():
     assert [location(list(range(count))) for count in (1, 2, 4)] == [Location(at, None) for at in (0, 0.5, 1.5)]
     assert location([2.0] * 30).spread == Spread(0.0, pytest.approx(15, abs=1))
     rounded = location([2.0] * 15 + [2.0 + 4e-16] * 15).spread
     assert rounded.standard_error < 1e-15, "a step of one rounding error is no step"
 
 
-def test_a_mean_over_launches_has_the_error_of_its_launches_and_that_of_their_values():
+def test_launch_mean_has_both_errors():
     found = launch_mean([Location(1.0, Spread(0.3, 4)), Location(2.0, Spread(0.4, 6)), Location(6.0, Spread(0.0, 5))])
     assert found.value == 3.0
     assert found.between == Spread(pytest.approx(math.sqrt(7 / 3)), 2)
@@ -138,7 +138,7 @@ def test_an_end_as_far_as_can_be_is_still_a_number_above_zero():
 
 
 @pytest.mark.parametrize(("between", "share"), [(0.0, 0.0), (0.49, 0.0), (1.0, 0.75)])
-def test_launches_that_differ_less_than_their_values_allow_owe_nothing_to_the_launch(between, share):
+def test_between_share_of_alike_launches(between, share):
     """Of 0.49 it is 0.245 between launches, and 0.25 within them."""
     found = launch_mean([Location(0.0, Spread(0.3, 4)), Location(between, Spread(0.4, 4))])
     assert found.between_share == pytest.approx(share)
@@ -167,7 +167,7 @@ def test_quantiles_are_those_of_the_tables(where, value):
 
 
 @pytest.mark.parametrize("degrees", [0.7, 2.5, 7.25, 33.3])
-def test_a_fraction_of_a_degree_of_freedom_integrates_to_its_probability(degrees):
+def test_t_quantile_of_fractional_degrees(degrees):
     end = t_quantile(0.975, degrees)
     t = np.linspace(0, end, 200_001)
     log_scale = math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2) - 0.5 * math.log(degrees * math.pi)
@@ -177,7 +177,7 @@ def test_a_fraction_of_a_degree_of_freedom_integrates_to_its_probability(degrees
 
 
 @pytest.mark.parametrize("count", [5, 6, 50])
-def test_the_drawn_medians_have_the_distribution_of_the_textbook_bootstrap(count):
+def test_bootstrap_medians_match_the_textbook(count):
     random = np.random.default_rng(7)
     samples = random.lognormal(size=count)
     textbook = np.median(random.choice(samples, size=(20_000, count)), axis=1)
@@ -247,9 +247,7 @@ SPENT, A_CALL = st.integers(1, 50), st.integers(1, 5)
 
 
 @given(start=SPENT, call=A_CALL, baseline_start=SPENT, baseline_call=A_CALL)
-def test_the_break_even_is_the_first_call_from_which_on_the_total_is_no_longer(
-    start, call, baseline_start, baseline_call
-):
+def test_break_even_call(start, call, baseline_start, baseline_call):
     """Both totals are added up call by call, in whole seconds."""
     ours = [start + call * further for further in range(100)]
     theirs = [baseline_start + baseline_call * further for further in range(100)]
@@ -328,6 +326,6 @@ def test_samples_of_one_mode_and_near_ones_of_two(one, two):
 
 
 @pytest.mark.parametrize(("count", "seen"), [(19, False), (20, True)])
-def test_a_valley_is_one_where_chance_makes_it_less_than_once_in_ten_thousand(count, seen):
+def test_valley_beyond_chance(count, seen):
     """Of 21 tosses of a coin two or fewer are heads once in 9 039, of 22 once in 16 513."""
     assert _has_valley(np.array([0.0] * count + [1.5] * 2 + [3.0] * count), 0.0, 3.0) == seen

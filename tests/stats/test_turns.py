@@ -42,7 +42,7 @@ def test_each_side_has_its_blocks_one_in_each_round(sides, blocks, seed):
 
 
 @pytest.mark.parametrize("sides", [2, 3, 4, 7])
-def test_each_side_stands_in_each_place_and_follows_each_other_equally_often(sides):
+def test_block_order_is_balanced(sides):
     order = block_order(sides, (sides if sides % 2 == 0 else 2 * sides) * 2, 3)
     rounds = rounds_of(order, sides)
     places = Counter(place for one in rounds for place in enumerate(one))
@@ -52,7 +52,7 @@ def test_each_side_stands_in_each_place_and_follows_each_other_equally_often(sid
     assert len(set(followers.values())) == 1
 
 
-def test_over_launches_the_rounds_come_in_any_order_and_no_side_is_always_first():
+def test_block_order_varies_over_launches():
     orders = [block_order(4, 2, seed) for seed in range(30)]
     assert len({tuple(order[:4].index(side) for side in order[4:]) for order in orders}) > 1
     assert {block_order(3, 1, seed)[0] for seed in range(30)} == {0, 1, 2}
@@ -123,7 +123,7 @@ def block_of(*parts, noise=0.0, seed=0):
     return [seconds * (1 + noise * chance.gauss(0, 1)) for calls, seconds in parts for _ in range(calls)]
 
 
-def test_a_block_settles_where_its_calls_take_what_later_ones_take():
+def test_settling_seconds_of_blocks():
     blocks = [block_of((1, 1.1e-3), (7, 0.6e-3), (92, 0.4e-3), noise=0.01, seed=seed) for seed in range(4)]
     assert settling_seconds(blocks) == pytest.approx(1.1e-3 + 7 * 0.6e-3, rel=0.2)
 
@@ -154,7 +154,7 @@ def test_calls_that_still_change_at_the_end_do_not_settle():
 
 
 @pytest.mark.parametrize("blocks", [[], [[1.0]], [[1.0], [2.0, 3.0]], [[3.0, 1.0]]])
-def test_of_fewer_than_two_calls_a_block_or_of_one_block_nothing_is_said(blocks):
+def test_settling_of_too_few_calls(blocks):
     assert settling_seconds(blocks) == 0
 
 
@@ -174,7 +174,7 @@ def launch_with(samples, size=5):
     return LaunchBlocks(tuple(Block(0, tuple(samples[at : at + size])) for at in range(0, len(samples), size)))
 
 
-def test_with_one_launch_the_median_is_that_of_the_calls_and_the_interval_that_of_the_blocks():
+def test_summary_of_one_launch():
     samples = calls(100)
     blocks = summarise_launches([launch_with(samples)])
     found = summarise_run(samples, [launch_with(samples)])
@@ -184,7 +184,7 @@ def test_with_one_launch_the_median_is_that_of_the_calls_and_the_interval_that_o
     assert found.relative_halfwidth == pytest.approx((ends[1][1] - ends[1][0]) / 2)
 
 
-def test_over_launches_the_median_is_theirs_and_each_counts_the_same():
+def test_summary_over_launches():
     short, long = calls(20, 0.004, 0.0), calls(200, 0.009, 0.0)
     found = summarise_run([*short, *long], [launch_with(short), launch_with(long)])
     assert (found.median, found.unit, found.launches, found.count) == (pytest.approx(0.006), "launch", 2, 220)
@@ -203,7 +203,7 @@ def test_a_run_that_took_no_turns_is_cut_into_blocks():
     assert summarise_run(samples, calls_per_sample=10) == summarise_run(samples, [launch_with(samples, 1)])
 
 
-def test_what_has_no_blocks_or_no_times_has_the_summary_of_its_calls():
+def test_summary_without_blocks_is_of_calls():
     assert summarise_run([]) is None
     found = summarise_run([0.0, *calls(9)])
     assert (found, found.unit, found.launches) == (summarise([0.0, *calls(9)]), "call", 1)
@@ -217,7 +217,7 @@ def launches_of(*medians):
     ("turns", "differs"),
     [((1.6e-3, 1.65e-3, 1.58e-3), True), ((1.02e-3, 1.03e-3, 1.01e-3), False), ((0.8e-3, 1.2e-3, 1.3e-3), False)],
 )
-def test_turns_that_take_longer_than_the_run_alone_by_more_than_their_interval_differ_from_it(turns, differs):
+def test_turns_over_alone_beyond_the_interval(turns, differs):
     ratio, found = turns_over_alone(launches_of(*turns), launches_of(1.00e-3, 1.01e-3, 0.99e-3))
     assert found == differs
     assert not differs or ratio == pytest.approx(1.61, rel=0.02)
@@ -226,7 +226,7 @@ def test_turns_that_take_longer_than_the_run_alone_by_more_than_their_interval_d
 
 
 @pytest.mark.parametrize(("calm", "differs"), [(2, False), (0, True)])
-def test_bursts_of_others_that_spare_some_calls_are_not_what_the_other_sides_leave(calm, differs):
+def test_turns_over_alone_beside_bursts(calm, differs):
     """Of each five calls, so many are of a quiet machine."""
     quiet = launch_with(calls(100, 1e-3, 0.01))
     spoiled = [took * (1.0 if at % 5 < calm else 1.3) for at, took in enumerate(calls(100, 1e-3, 0.01, 4))]

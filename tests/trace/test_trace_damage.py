@@ -81,7 +81,7 @@ def test_a_cut_within_a_plane_keeps_the_events_before_it(tmp_path):
     assert seen[-1] == 40
 
 
-def test_a_damaged_event_costs_the_rest_of_its_line_and_nothing_else(tmp_path):
+def test_damaged_event_costs_the_rest_of_its_line(tmp_path):
     raw = bytearray(space_bytes([on_cpu(a=[host(f"f{n}", 10 * n, 5) for n in range(9)], b=[host("g", 0, 7)])]))
     third = raw.index(number(1, 3) + b"\x10")
     raw[third - 1] = 0x7F  # it says that it is longer than the line
@@ -114,7 +114,7 @@ class TestFolders:
                 written(folder, gzip.compress(b"{}"), f"{name}.trace.json.gz")
         return tmp_path
 
-    def test_the_first_host_of_the_newest_run_unless_others_are_chosen(self, tmp_path):
+    def test_chosen_profile_is_the_newest_runs_first_host(self, tmp_path):
         folder = self.log_folder(tmp_path)
         newest = folder / "plugins/profile/2026_02_02"
         assert choose(folder).path == newest / "a.xplane.pb"

@@ -123,7 +123,7 @@ def test_steps(name, traces):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_device_is_known_and_so_are_the_ceilings_of_each_program(name, sessions):
+def test_device_and_ceilings_of_each_program(name, sessions):
     """A float32 product of default precision runs as TF32 on an H100, at most at 494.7 TFLOP/s."""
     for run in sessions[name].runs.values():
         (device,) = run.environment.devices
@@ -140,7 +140,7 @@ def test_the_device_is_known_and_so_are_the_ceilings_of_each_program(name, sessi
     assert any("of the vendor's tf32 peak" in line for line in answers(explanation(sessions[name], "profile")))
 
 
-def test_the_ceiling_of_the_roofline_is_named_after_what_the_products_run_as(sessions):
+def test_roofline_ceiling_is_named_after_the_product_rate(sessions):
     session = sessions["h100_graphs"]
     chain = session.runs["program:1"]
     ceilings = ceilings_for(session, chain)
@@ -173,7 +173,7 @@ def test_the_share_of_a_finding_about_steps_is_of_the_steps(sessions):
     assert "launch_gaps" not in with_graphs
 
 
-def test_kernels_that_begin_before_the_last_one_ended_share_two_rows(sessions):
+def test_timeline_rows_of_overlapping_kernels(sessions):
     """In the graph each kernel begins within the end of the one before it, and never three at once."""
     timeline = read_timeline(sessions["h100_graphs"].text("r1", TIMELINE))
     lanes = lanes_of(timeline)

@@ -26,7 +26,7 @@ from report.sessions import HEADER
 @pytest.mark.parametrize(
     ("beside", "hint"), [("box.xplane.pb", "box.xplane.pb"), ("", "the .xplane.pb that JAX writes")]
 )
-def test_a_chrome_trace_is_refused_with_the_profile_that_is_beside_it(beside, hint, tmp_path):
+def test_chrome_trace_is_refused_naming_the_profile(beside, hint, tmp_path):
     for name in ("another.xplane.pb", beside) if beside else ():
         (tmp_path / name).write_bytes(space_bytes([cpu_plane()]))
     path = tmp_path / "box.trace.json.gz"
@@ -37,7 +37,7 @@ def test_a_chrome_trace_is_refused_with_the_profile_that_is_beside_it(beside, hi
     assert hint in caught.value.hint
 
 
-def test_a_chrome_trace_is_refused_in_a_folder_that_cannot_be_listed(tmp_path, monkeypatch):
+def test_chrome_trace_is_refused_in_an_unlisted_folder(tmp_path, monkeypatch):
     (path := tmp_path / "box.trace.json").write_bytes(b'{"traceEvents":[]}')
     monkeypatch.setattr(sources, "xplanes_in", Mock(side_effect=PermissionError))
     with pytest.raises(FileRefusedError, match="does not read Chrome traces"):

@@ -118,7 +118,7 @@ def test_the_annotated_steps_hold_all_of_the_work(recorded):
     assert steps.outside_seconds == pytest.approx(0, abs=1e-9)
 
 
-def test_what_a_sound_capture_is_not_doubted_for_and_one_of_a_compile_is(recorded, captured):
+def test_trust_in_a_sound_capture_and_in_a_compile(recorded, captured):
     rows = trust(recorded)
     for code in ("file", "dropped", "python_tracer", "tracers", "clock", "unmatched", "modules", "steps"):
         assert rows[code][0] == "good", rows[code]

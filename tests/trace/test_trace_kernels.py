@@ -30,7 +30,7 @@ def parts(trace):
 
 
 class TestCpu:
-    def test_an_op_on_two_threads_has_cpu_time_wall_time_and_parallelism(self):
+    def test_op_times_on_two_threads(self):
         rows = table(read(cpu_plane()))
         assert set(rows) == {"while.1", "dot", "add"}, "the ends of arrows and events of the pool are no ops"
         row = rows["dot"]
@@ -118,7 +118,7 @@ class TestArithmetic:
         groups, starts = np.array([0, 1, 1, 7]), np.array([0, 5, 10, far])
         assert union_by_group(groups, starts, np.array([4, 10, 10, 6]), 8).tolist() == [4, 15, 0, 0, 0, 0, 0, 6]
 
-    def test_self_times_of_any_intervals_are_those_in_which_they_began_last(self):
+    def test_self_times_of_any_intervals(self):
         random = np.random.default_rng(7)
         for _ in range(200):
             starts, lengths = random.integers(0, 30, 12), random.integers(0, 20, 12)
@@ -164,7 +164,7 @@ def node(of, *names):
 COMPILE = ("backend_compile_and_load", "PjRtCpuClient::Compile")
 
 
-def test_threads_hang_below_what_waits_for_them_and_passes_of_one_name_are_one():
+def test_compile_tree_over_threads():
     found = tree()
     assert found.seconds == pytest.approx(100 * US)
     assert node(found, *COMPILE).seconds == pytest.approx(80 * US)

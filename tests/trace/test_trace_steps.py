@@ -19,7 +19,7 @@ def milliseconds(steps):
     return [round(row.seconds * 1e3, 4) for row in steps.rows]
 
 
-def test_a_gpus_step_is_what_its_annotation_launched_and_only_the_outermost_counts():
+def test_gpu_step_is_what_the_outer_annotation_launched():
     steps = steps_of(read(*async_loop()))
     assert (steps.found_by, milliseconds(steps), steps.outside_seconds) == ("annotation", [10.0] * 12, 0)
     assert [row.name for row in steps.rows[:2]] == ["train 0", "train 1"]
@@ -39,7 +39,7 @@ def test_without_a_link_the_profile_is_one_step():
     assert (steps.found_by, steps.unlinked) == ("whole", {"gpu:0": 12})
 
 
-def test_launches_of_another_thread_within_the_annotation_are_its_own():
+def test_step_includes_launches_of_other_threads():
     device, threads = async_loop()
     threads.lines[1].id = 43  # type: ignore[attr-defined]
     assert milliseconds(steps_of(read(device, threads))) == [10.0] * 12
@@ -113,14 +113,14 @@ def test_collectives_are_known_by_their_opcode_in_the_module():
     assert exposed(held) == 0.45  # a product beside a collective is a kernel
 
 
-def test_asynchronous_pairs_of_any_name_are_collectives_where_they_hold_one():
+def test_asynchronous_pairs_that_hold_a_collective():
     names = ("a", "b", "c", "d")
     pairs = [("a", "async-start"), ("b", "async-done"), ("c", "async-start"), ("d", "async-done")]
     module = module_plane(7, *pairs, called={"a": ("reduce-scatter",), "c": ("dynamic-slice",)})
     assert exposed(module, names=names) == 0.55
 
 
-def test_a_kernel_of_nccl_is_a_collective_and_one_named_like_it_is_not():
+def test_nccl_kernels_are_collectives():
     def of(kernel):
         steps = steps_of(read(on_gpu(*(op("custom-call", 10 * at, 10, kernel=kernel) for at in range(4)))))
         return sum(row.parts.collectives_exposed for row in steps.rows)

@@ -84,7 +84,7 @@ def test_a_result_of_other_inputs_fails_the_check(name):
 
 
 @pytest.mark.parametrize("name", [name for name in names() if load_built_in(name).has_dots])
-def test_products_of_a_lower_precision_are_right_at_its_tolerance(name):
+def test_lower_precision_passes_at_its_tolerance(name):
     """As a GPU or a TPU makes them: what is multiplied is cut to so many bits, and summed in float32."""
     workload, parameters = load_built_in(name), dict(load_built_in(name).presets["quick"])
     if name == "scan-rnn":

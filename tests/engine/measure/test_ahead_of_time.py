@@ -130,7 +130,7 @@ def test_a_program_goes_on_the_same_places_of_the_targets(compiled):
     held_cases("absent_devices.txt", {name: in_words(events) for name, events in compiled.items()})
 
 
-def test_names_are_the_programs_own_and_what_is_consumed_is_reused(compiled):
+def test_portable_program_keeps_names_and_donation(compiled):
     events = compiled["a mesh of its own"]
     assert hlo(events).name == "jit_by_jit"
     assert "call_exported" not in text(events, "hlo").replace("@call_exported", "")
@@ -203,7 +203,7 @@ def counted(one):
 
 
 @pytest.mark.parametrize("devices", ["h100:8", "tpu-v5e:2x4"])
-def test_a_program_with_a_mesh_of_its_own_is_the_one_that_jax_makes_on_these_devices(devices, tmp_path):
+def test_program_with_its_own_mesh_is_what_jax_makes(devices, tmp_path):
     run, found = compiled_well(f"{HERE}/gpt.py:train_step", devices)
     interpreter, (target,) = find_interpreter(), parse_targets(devices)
     environment = {**os.environ, **wheels.environment(target.chip.vendor, interpreter.path)}
@@ -218,7 +218,7 @@ def test_a_program_with_a_mesh_of_its_own_is_the_one_that_jax_makes_on_these_dev
     assert run.memory.alias_bytes  # the weights are donated
 
 
-def test_without_the_wheels_the_run_fails_with_the_command_that_installs_them(monkeypatch, tmp_path):
+def test_missing_wheels_fail_with_the_install_command(monkeypatch, tmp_path):
     monkeypatch.setenv(wheels.FOLDER_VARIABLE, str(tmp_path))
     (run,) = compiled_for("selu", "tpu-v5e", wheels_needed=False).runs.values()
     assert run.status == "failed"

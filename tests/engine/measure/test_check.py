@@ -52,7 +52,7 @@ def checked_on(inputs, output, workload, variant=COMPILED, **more):
     return only(events, CheckReported)
 
 
-def test_a_right_result_passes_and_a_wrong_one_is_told_with_its_place():
+def test_check_of_right_and_wrong_results():
     right = checked(jnp.arange(4.0) * 2)
     assert (right.passed, right.against, right.worst_at) == (True, "numpy twin", "")
     wrong = checked(np.array([0, 2, 4, 7], np.float32))
@@ -91,7 +91,7 @@ def test_a_wrong_result_of_a_stable_program_stays_wrong():
     assert (check.passed, check.unstable_elements) == (False, None)
 
 
-def test_the_baseline_is_compared_with_nothing_unless_there_is_an_answer():
+def test_check_of_the_baseline():
     alone = checked(INPUTS[0] * 2, variant=TWIN)
     assert (alone.passed, alone.note) == (None, "the baseline: the others are compared with it")
     known = replace(WORKLOAD, expected=lambda parameters, inputs: inputs[0] * 3)
@@ -106,7 +106,7 @@ def test_a_numpy_run_imports_no_jax_for_its_twin():
     assert checked(INPUTS[0] * 2, baseline, COMPILED).passed is True
 
 
-def test_the_precision_of_products_is_asked_of_workloads_that_have_some():
+def test_precision_of_workloads_with_products():
     device = jax.devices("cpu")[0]
 
     def precision(dtype, *, has_dots, elementwise=False):
@@ -122,7 +122,7 @@ def test_the_precision_of_products_is_asked_of_workloads_that_have_some():
 @pytest.mark.parametrize(("configured", "variant", "precision"), [(None, "", "tf32"), ("highest", "", "float32"),
                                                                   (None, "highest", "float32"),
                                                                   ("highest", "bfloat16", "bfloat16")])  # fmt: skip
-def test_a_variants_precision_counts_and_without_one_that_of_jaxs_configuration(configured, variant, precision):
+def test_precision_of_the_variant_or_of_jax(configured, variant, precision):
     gpu = SimpleNamespace(platform="gpu", compute_capability="9.0")
     arguments = (np.ones(2, np.float32),)
     with override("jax_default_matmul_precision", configured):
@@ -134,7 +134,7 @@ def test_a_variants_precision_counts_and_without_one_that_of_jaxs_configuration(
 
 @pytest.mark.parametrize("offset", [0, 1, 3, 4, 16])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_arrays_begin_where_large_ones_of_a_user_do_whatever_the_allocator_gave(offset, order):
+def test_input_arrays_begin_at_the_usual_offset(offset, order):
     block = np.zeros(4096, np.uint8)
     start = -block.ctypes.data % ALIGNMENT_BYTES + 4 * offset
     odd = block[start : start + 4 * 15].view(np.float32).reshape((3, 5), order=order)
@@ -206,14 +206,14 @@ def test_each_leaf_is_an_array_with_its_place(tmp_path):
     ("dtype", "wider"),
     [("bfloat16", np.float32), ("float8_e4m3fn", np.float32), ("int4", np.int8), ("uint4", np.uint8)],
 )
-def test_what_numpy_has_no_format_for_is_written_wider_with_all_its_values(tmp_path, dtype, wider):
+def test_kept_arrays_of_narrow_dtypes_are_widened(tmp_path, dtype, wider):
     (leaf,), arrays = kept(tmp_path, jnp.array([0, 1, 5], dtype))
     assert leaf["dtype"] == dtype
     assert arrays["leaf0"].dtype == wider
     np.testing.assert_array_equal(arrays["leaf0"], [0, 1, 5])
 
 
-def test_what_is_too_large_or_no_array_is_refused_and_leaves_no_file(tmp_path, monkeypatch):
+def test_kept_arrays_refuse_large_and_other_leaves(tmp_path, monkeypatch):
     monkeypatch.setattr(kept_arrays, "MOST_BYTES", 24)
     kept(tmp_path, (np.ones(2), np.ones(1)))
     (tmp_path / "kept.npz").unlink()

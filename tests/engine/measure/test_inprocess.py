@@ -135,7 +135,7 @@ def test_a_call_takes_no_turns_and_puts_back_what_it_changes():
 
 
 @pytest.mark.parametrize("parameters", [False, True], ids=["of any call", "of chosen sizes"])
-def test_what_was_declared_counts_as_far_as_it_holds_for_any_call(parameters):
+def test_declaration_of_a_function_measured_in_process(parameters):
     sizes = {"parameters": {"n": 4}, "inputs": lambda n: (np.ones(n, np.float32),)}
 
     @workload(

@@ -42,7 +42,7 @@ def has(monkeypatch, *, limit, used=None, peak=None):
     monkeypatch.setattr(jax_run, "describe", lambda device: told)
 
 
-def test_the_memory_that_is_free_is_the_hosts_or_what_the_device_has_left(monkeypatch):
+def test_free_bytes_of_host_and_device(monkeypatch):
     monkeypatch.setattr(jax_run, "available_host_bytes", lambda: 77)
     has(monkeypatch, limit=1000, used=300)
     assert jax_run._free_bytes(None) == jax_run._free_bytes(SimpleNamespace(platform="cpu")) == 77
@@ -76,7 +76,7 @@ def test_a_program_that_needs_more_than_is_free_is_not_run(monkeypatch):
     jax_run._refuse_what_does_not_fit(recorder, program(output_bytes=10**15), GPU)
 
 
-def test_results_of_unfinished_calls_may_take_a_tenth_of_what_is_free(monkeypatch):
+def test_pipeline_fits_into_a_tenth_of_free_memory(monkeypatch):
     output = (jnp.ones(1000, jnp.float32), 3.0)
     for free, fits in ((40_000 * PIPELINE_DEPTH, True), (40_000 * PIPELINE_DEPTH - 10, False), (None, True)):
         monkeypatch.setattr(jax_run, "available_host_bytes", lambda found=free: found)
@@ -100,7 +100,7 @@ def test_the_peak_of_the_allocator_stands_beside_what_xla_said(monkeypatch):
     assert events[-1] == MemoryReported(allocator_limit_bytes=1000)
 
 
-def test_arguments_are_made_anew_only_for_calls_that_consume_them():
+def test_fresh_arguments_for_consuming_calls_only():
     made = []
 
     def fresh():
@@ -149,7 +149,7 @@ def double(x):
     return x * 2
 
 
-def test_the_first_launch_measures_everything_and_a_later_one_what_differs_between_launches(monkeypatch):
+def test_phases_of_first_and_later_launches(monkeypatch):
     both = ["transfer_in", "trace", "lower", "compile", "first_run", "run"]
     events, captured = measured(jax.jit(double), monkeypatch, budget_seconds=0.5)
     assert phases(events) == [*both, "pipelined", "dispatch", "transfer_out", "check"]
@@ -197,7 +197,7 @@ def test_a_shape_that_changes_while_running_is_named(monkeypatch):
 
 
 @pytest.mark.parametrize(("function", "shared"), [(lambda x: x, True), (double, False)], ids=["itself", "a new array"])
-def test_a_call_that_passes_its_argument_through_is_told_as_moving_nothing(monkeypatch, function, shared):
+def test_zero_copy_of_a_call_that_returns_its_argument(monkeypatch, function, shared):
     events, _ = measured(function, monkeypatch, how="jax", check=False)
     (run,) = [event for event in heard.of(events, PhaseEnded) if event.phase == "run"]
     assert run.zero_copy == shared
@@ -231,7 +231,7 @@ def test_a_request_for_attribution_captures_and_times_nothing():
 
 
 @pytest.mark.parametrize("batch", [np.ones(4, np.float32), 2.0])
-def test_arrays_of_jax_are_committed_beside_arrays_that_were_placed(batch):
+def test_jax_arrays_are_committed_beside_moved_ones(batch):
     """As a training step does, whose state is the result of its last call."""
     state = jnp.zeros(4)
     step = jax.jit(lambda state, batch: state + batch)
@@ -244,7 +244,7 @@ def test_arrays_of_jax_are_committed_beside_arrays_that_were_placed(batch):
     assert step._cache_size() == before + 1
 
 
-def test_only_numpy_arrays_go_to_the_device_and_scalars_stay_python():
+def test_numpy_arrays_move_and_scalars_stay():
     arguments = transfer.Arguments.of((np.ones(4, np.float32), 3.0, [np.zeros(2, np.float32)]))
     placed = arguments.with_device_arrays(jax.device_put(arguments.host_arrays()))
     assert isinstance(placed[0], jax.Array)
@@ -316,13 +316,11 @@ def series(events):
     ],
     ids=["all", "a later launch", "too long for sixteen", "too long for one", "consumes its arguments"],
 )
-def test_the_side_series_are_taken_once_where_they_fit_into_a_tenth_of_the_budget(device, options, wanted):
+def test_side_series_within_a_tenth_of_the_budget(device, options, wanted):
     assert series(steady(device, **options)) == wanted
 
 
-def test_the_side_series_last_half_a_second_at_most_and_results_that_do_not_fit_are_not_kept_waiting(
-    device, monkeypatch
-):
+def test_side_series_limits(device, monkeypatch):
     for program_seconds, wanted in ((0.6, ["run"]), (0.4, ["run", "dispatch"])):
         monkeypatch.setattr(simulated_device, "PROGRAM_SECONDS", program_seconds)
         assert series(steady(device, budget=100.0)) == wanted
@@ -336,9 +334,7 @@ def test_the_side_series_last_half_a_second_at_most_and_results_that_do_not_fit_
     [(0.049, None, True), (0.051, None, False), (0.01, lambda: (REAL,), False)],
     ids=["short", "long", "consumes its arguments"],
 )
-def test_the_cheapest_way_to_wait_is_looked_for_where_a_call_costs_little(
-    device, monkeypatch, first_seconds, fresh, may
-):
+def test_waiting_is_probed_for_short_calls_only(device, monkeypatch, first_seconds, fresh, may):
     asked = []
 
     def loop(*given, may_call, **options):
@@ -353,7 +349,7 @@ def test_the_cheapest_way_to_wait_is_looked_for_where_a_call_costs_little(
 @pytest.mark.parametrize(
     ("in_turns", "fresh"), [(False, lambda: (REAL,)), (True, None)], ids=["consumes its arguments", "in turns"]
 )
-def test_short_calls_are_counted_out_unless_each_needs_arguments_of_its_own(device, monkeypatch, fresh, in_turns):
+def test_plan_of_the_steady_run(device, monkeypatch, fresh, in_turns):
     plans = []
 
     def sample(self, trial, plan, call_seconds):
@@ -373,7 +369,7 @@ def test_short_calls_are_counted_out_unless_each_needs_arguments_of_its_own(devi
     )
 
 
-def test_a_transfer_has_a_quarter_of_the_budget_and_a_second_at_most():
+def test_transfer_budget():
     plans = [transfer._plan("transfer_in", budget) for budget in (2.0, 10.0)]
     assert [plan.budget_seconds for plan in plans] == [0.5, 1.0]
     assert {(plan.series, plan.calls_per_sample, plan.least_share) for plan in plans} == {("transfer_in", 1, 0.2)}
@@ -390,7 +386,7 @@ def test_the_three_series_of_a_steady_run(device):
     assert device.under_way() == 0
 
 
-def test_no_frame_stands_between_the_loop_of_dispatches_and_the_call():
+def test_dispatch_loop_calls_directly():
     """A generator there took a microsecond, which was in the figure."""
     callers = []
     trial = jax_run._dispatch_trial(Calls(lambda: callers.append(sys._getframe(1).f_code.co_name), ()))
@@ -408,7 +404,7 @@ def test_a_dispatch_leaves_nothing_on_the_device_for_the_next(device):
     assert device.under_way() == 0
 
 
-def test_fresh_arguments_of_a_dispatch_are_made_before_its_forerunner_is_awaited(device):
+def test_dispatch_makes_arguments_before_it_waits(device):
     """What is done after the wait lets the device's threads go to sleep: a dispatch of 10 µs then takes 12."""
     under_way = []
 
@@ -442,7 +438,7 @@ def test_a_captured_call_ends_when_its_result_is_there(device, monkeypatch):
     assert captured == [(1, 0)], "one call was made, and is over"
 
 
-def test_a_call_captured_for_attribution_is_awaited_and_as_long_as_one_that_compiles_nothing(device, monkeypatch):
+def test_attribution_call_is_awaited_and_compiled_before(device, monkeypatch):
     captured = []
     consumed = []
 
@@ -581,7 +577,7 @@ def test_results_of_several_programs_are_all_awaited(monkeypatch):
 
 
 @pytest.mark.parametrize(("one_program", "may_call", "made"), [(True, True, 3), (False, True, 0), (True, False, 0)])
-def test_three_calls_are_made_to_find_out_what_becomes_ready_together(one_program, may_call, made):
+def test_waiting_loop_probes_with_three_calls(one_program, may_call, made):
     calls = []
     program = jax.jit(lambda x: (x + 1, x + 2))
 
@@ -598,7 +594,7 @@ def test_a_result_with_a_random_key_is_awaited():
     waiting_loop(function, function(REAL), (REAL,), one_program=True, may_call=True)([(REAL,)] * 2)
 
 
-def test_the_array_that_is_awaited_has_an_address_which_no_argument_has():
+def test_awaited_array_is_no_argument():
     """An array over several devices has none: whether it was passed through is not known."""
     made, nowhere = REAL + 1, SimulatedDevice().call()
     nowhere.unsafe_buffer_pointer = Mock(side_effect=ValueError("it has no one pointer"))

@@ -44,7 +44,7 @@ def test_what_the_jit_said_is_kept_and_the_program_does_the_same():
     np.testing.assert_allclose(found, X * X + 2)
 
 
-def test_numbers_are_inputs_unless_the_function_wants_them_as_they_are():
+def test_traced_numbers_are_inputs_unless_needed():
     plain = trace(lambda x, n: x * n, (X, 3))
     assert len([slot for slot in plain.slots if slot is not None]) == 2
     assert program_of(plain, plain.in_shardings, annotated=False).function.__name__.isidentifier(), "of a lambda"
@@ -80,7 +80,7 @@ class Compiled:
         return functools.reduce(operator.add, (function(x) for function in self.inside))
 
 
-def test_a_wrapper_that_calls_several_compiled_functions_is_one_program():
+def test_traced_wrapper_of_several_jits_is_one_program():
     traced = trace(Compiled(jax.jit(jnp.sin), jax.jit(jnp.cos)), (X,))
     assert (traced.name, traced.slots, traced.constants) == ("Compiled", (0,), (None,))
     assert (traced.in_shardings, traced.donated, len(traced.out_shardings)) == ((None,), (False,), 1)
@@ -105,7 +105,7 @@ def test_an_objects_new_state_leaves_the_program():
     assert sorted(aval.shape for aval in traced.jaxpr.out_avals) == [(), (6,)]
 
 
-def test_a_custom_call_that_jax_would_not_keep_is_exported_for_this_very_version():
+def test_export_of_unstable_custom_calls():
     def of_the_users(x):
         for target in ("first_of_theirs", "second_of_theirs"):
             x = jax.ffi.ffi_call(target, jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
@@ -116,7 +116,7 @@ def test_a_custom_call_that_jax_would_not_keep_is_exported_for_this_very_version
     assert {target in text for target in ("first_of_theirs", "second_of_theirs")} == {True}
 
 
-def test_names_of_ours_are_replaced_by_those_of_the_arguments_as_far_as_they_are_known():
+def test_own_names_replace_ours():
     program = program_of(trace(step, (X, X)), (None, None, None), annotated=False)
     text = (
         'op_name="args[0]" loc("args[0]") loc("args[2]") op_name="jit(step)/call_exported/jit(step)/add" '

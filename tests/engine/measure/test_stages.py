@@ -60,7 +60,7 @@ def compiled(function, *, keep_constants=False):
     return compile_stages(recorder, function, (X,), keep_constants=keep_constants), events
 
 
-def test_debug_calls_are_left_out_where_they_cannot_be_lowered_and_counted():
+def test_debug_calls_are_left_out_and_counted():
     def traced(x):
         jax.debug.print("{}", x)
         jax.debug.callback(lambda _: None, x)
@@ -82,7 +82,7 @@ def test_debug_calls_are_left_out_where_they_cannot_be_lowered_and_counted():
     ],
     ids=["a product", "a sort", "results of a sort"],
 )
-def test_products_that_xla_cannot_emit_without_the_device_are_library_calls(error, raised):
+def test_compile_falls_back_to_library_gemms(error, raised):
     class Lowered:
         def compile(self, *, compiler_options):
             if "xla_gpu_enable_triton_gemm" not in compiler_options:
@@ -102,7 +102,7 @@ def test_products_that_xla_cannot_emit_without_the_device_are_library_calls(erro
     assert len(warning.message.partition("(")[2].partition(")")[0]) == 200
 
 
-def test_a_cold_compile_reports_its_phases_texts_and_figures_and_no_warning():
+def test_reports_of_a_cold_compile():
     program, events = compiled(lambda x: jnp.tanh(x) * 3.25)
     phases = of(events, PhaseEnded)
     assert [phase.phase for phase in phases] == ["trace", "lower", "compile"]
@@ -183,7 +183,7 @@ def test_a_program_that_was_compiled_before_is_told():
     assert of(events, PhaseEnded)[-1].note == "from JAX's cache in memory"
 
 
-def test_stages_that_touch_are_not_nested_and_one_that_ends_later_is_nested_as_far_as_it_goes():
+def test_seconds_by_stage_of_nested_spans():
     touching = [StageSpan("trace", "f", 0.0, 2.0), StageSpan("lower", "f", 2.0, 3.0)]
     assert CompileLedger(touching).seconds_by_stage() == {"trace": 2.0, "lower": 1.0}
     later = [StageSpan("trace", "f", 0.0, 2.0), StageSpan("compile", "g", 1.5, 4.0)]
@@ -193,7 +193,7 @@ def test_stages_that_touch_are_not_nested_and_one_that_ends_later_is_nested_as_f
     assert CompileLedger([]).seconds_by_stage() == {}
 
 
-def test_inside_only_the_ledgers_that_are_named_hear_of_a_compile():
+def test_open_ledgers_hear_of_compiles():
     def announce(event="/jax/core/compile/backend_compile_duration"):
         stages._on_duration(event, 0.5, fun_name="f")
         stages._on_event("/jax/compilation_cache/cache_hits")
@@ -227,7 +227,7 @@ def test_settings_that_are_as_they_should_be_are_left_alone(monkeypatch):
     assert changed == ["jax_default_matmul_precision"] * 2
 
 
-def test_a_compile_of_a_run_neither_reads_nor_writes_the_persistent_cache(tmp_path, monkeypatch):
+def test_persistent_cache_is_off_during_a_run(tmp_path, monkeypatch):
     """JAX decides at its first compile whether there is one, and keeps to that."""
 
     def files():
@@ -313,7 +313,7 @@ def test_what_xla_does_not_know_is_unknown(analysis, flops):
     assert flops_of(SimpleNamespace(cost_analysis=lambda: analysis)) == flops
 
 
-def test_the_memory_of_a_program_is_told_part_by_part_as_far_as_it_is_known():
+def test_memory_of_a_program_by_parts():
     known = SimpleNamespace(argument_size_in_bytes=5, temp_size_in_bytes=0, alias_size_in_bytes=None)
     found = memory_of(SimpleNamespace(memory_analysis=lambda: known))
     assert (found.argument_bytes, found.temporary_bytes, found.alias_bytes, found.output_bytes) == (5, 0, None, None)
@@ -437,7 +437,7 @@ def test_a_transfer_that_copied_nothing_is_no_copy(directions, calls, said):
     assert {warning.code for warning in found} <= {"zero_copy"}
 
 
-def test_what_has_an_effect_or_is_used_later_or_is_the_value_of_a_gradient_is_not_dead_code():
+def test_used_operations_are_not_dead_code():
     def loss(weights, x):
         return (jnp.tanh(x) @ weights).sum()
 
@@ -481,6 +481,6 @@ TOGETHER = [
 
 
 @pytest.mark.parametrize("function", [*ALONE, *TOGETHER])
-def test_numbers_know_nothing_of_each_other_in_programs_without_a_sum_or_something_unknown(function):
+def test_elementwise_programs(function):
     assert traced_is_elementwise(function, (SQUARE,)) == (function in ALONE)
     assert is_elementwise(jax.jit(function).trace(SQUARE).jaxpr) == (function in ALONE)

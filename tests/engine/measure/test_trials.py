@@ -120,7 +120,7 @@ def test_a_map_that_was_made_earlier_is_found_when_it_is_traced(tried):
     assert len(lines_of(trial)) == 1
 
 
-def test_a_map_with_a_named_axis_stays_because_collectives_may_use_it(tried):
+def test_vmap_with_a_named_axis_stays(tried):
     trial = tried("map")
     assert "scan" not in primitives(jax.vmap(lambda x: x - jax.lax.pmean(x, "batch"), axis_name="batch"), X)
     with pytest.raises(JaxprofError, match=r"no call of jax\.vmap can be changed"):
@@ -194,7 +194,7 @@ def step(state, gradient, rate):
     return {"w": state["w"] - rate * gradient}, gradient.sum()
 
 
-def test_an_argument_is_donated_whose_arrays_are_replaced_by_results(tried):
+def test_donated_argument_matches_results(tried):
     trial = tried("donate")
     arguments = {"w": jnp.ones((8, 8))}, jnp.ones((8, 8)), 0.1
     donating = trial.donating(jax.jit(step), arguments)

@@ -84,7 +84,7 @@ def _products(module):
         *((name, compiled) for name in ("jax.nn", "a soft mixture", "grouped queries under a mask")),
     ],
 )
-def test_attention_is_found_whatever_its_axes_are_called_and_routing_is_none(name, make):
+def test_attention_by_axes_not_by_routing(name, make):
     attentions, function, arguments = _PROGRAMS[name]
     products = list(_products(make(function, arguments)))
     assert len(products) >= 2
@@ -206,6 +206,6 @@ _NO_ATTENTION = {
 
 
 @pytest.mark.parametrize("name", [*_ATTENTION, *_NO_ATTENTION])
-def test_two_products_around_a_softmax_are_attention_and_any_others_a_product(name):
+def test_attention_needs_a_softmax_between_products(name):
     kernel = only_kernel((_ATTENTION | _NO_ATTENTION)[name])
     assert kernel.kind == ("attention" if name in _ATTENTION else "GEMM")

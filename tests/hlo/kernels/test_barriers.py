@@ -182,7 +182,7 @@ def _only(module, reason):
     return found
 
 
-def test_the_bytes_of_a_barrier_are_what_one_kernel_would_not_move():
+def test_barrier_bytes_are_what_one_kernel_would_save():
     """The only reader: written and read once less. One of two readers: read once less. A result: it is written."""
     alone = _only(compiled(lambda x: jnp.sort(jnp.sin(x)), "f32[512,512]"), "whole-array")
     assert alone.bytes == 2 * 512 * 512 * 4

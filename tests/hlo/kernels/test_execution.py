@@ -138,7 +138,7 @@ def test_free_instructions_are_not_kernels():
     assert list(_counts(text)) == ["n"]
 
 
-def test_a_half_of_a_complex_array_is_a_kernel_where_it_is_copied():
+def test_half_of_a_complex_array_is_a_kernel_if_copied():
     text = """
         x = c64[8]{0:T(256)} parameter(0)
         here = f32[8]{0:T(256)} custom-call(x), custom_call_target="X64SplitLow"
@@ -212,7 +212,7 @@ def test_a_permute_has_its_pairs_and_no_group():
 
 
 @pytest.mark.parametrize(("kept", "opcode"), [(256, "reduce-scatter"), (1024, "all-reduce")])
-def test_a_fusion_around_an_all_reduce_that_keeps_a_part_is_a_reduce_scatter(kept, opcode):
+def test_fusion_keeping_a_part_is_a_reduce_scatter(kept, opcode):
     inside = f"""
         r = f32[1024]{{0}} all-reduce(p0), channel_id=1, replica_groups=[1,4]<=[4], to_apply=add
         ROOT mine = f32[{kept}]{{0}} dynamic-slice(r, p1), dynamic_slice_sizes={{{kept}}}
@@ -298,7 +298,7 @@ def test_a_small_call_is_one_kernel_unless_it_has_loops():
     assert [kernel.name for kernel in kernels(written(text.replace("xla_cpu_small_call", "other")))] == ["a", "n"]
 
 
-def test_a_loop_that_a_capture_names_has_the_cost_of_what_it_runs_and_adds_nothing_to_the_whole():
+def test_cost_of_a_loop_in_a_capture_is_that_of_its_body():
     text = _SMALL.format(body="negate(x)", second="negate(p)", marks="")
     named = _named(text, "loop", "call.16", "y", "no such op")
     assert [*named] == ["go", "next", "y", "call.16", "loop"]

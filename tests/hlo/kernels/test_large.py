@@ -41,7 +41,7 @@ def _products(second):
     """
 
 
-def test_only_names_and_origins_of_fusions_that_are_alike_may_differ():
+def test_alike_fusions_differ_in_names_and_origins_only():
     for inside, given, kind, same in rows("""
         add(%s, %t)  %one, %y        kLoop   True
         add(%t, %s)  %one, %y        kLoop   False

@@ -31,7 +31,7 @@ def codes(found, *, serious=True):
     return {notice.code for notice in notices(found) if notice.serious or not serious}
 
 
-def test_a_whole_module_has_no_notice_and_what_xla_printed_is_sound_without_being_cut_up():
+def test_notices_none_for_a_whole_module():
     def program(x):
         return (x @ x).sum()  # type: ignore[operator]
 
@@ -49,7 +49,7 @@ def test_a_text_that_ends_anywhere_before_its_end_is_cut_off():
         assert codes(module(_WHOLE[:end])) & {"truncated", "no-entry"}, end
 
 
-def test_a_text_without_an_entry_is_read_as_xla_does_and_that_is_said_unless_it_is_cut_off():
+def test_notices_of_a_text_without_an_entry():
     before = module(_WHOLE[: _WHOLE.index("ENTRY")])
     assert (codes(before), kernels(before)) == ({"no-entry"}, ())
     by_hand = _WHOLE.replace("ENTRY ", "")

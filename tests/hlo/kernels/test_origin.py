@@ -45,7 +45,7 @@ def _line_of(marker):
     return next(number for number, line in enumerate(lines, 1) if line.rstrip().endswith(f"# {marker}"))
 
 
-def test_forward_and_backward_of_a_scope_are_told_apart_with_their_lines():
+def test_origin_direction_of_a_scope():
     def loss(w, x):
         with jax.named_scope("hidden"):
             h = jnp.tanh(x @ w)  # the layer
@@ -59,7 +59,7 @@ def test_forward_and_backward_of_a_scope_are_told_apart_with_their_lines():
         assert (Path(kernel.source.file).name, kernel.source.line) == ("test_origin.py", _line_of("the layer"))
 
 
-def test_a_fusion_of_several_lines_has_several_origins_its_own_first():
+def test_origins_of_a_fusion_begin_with_its_own():
     def several(x):
         y = x * 2  # doubled
         z = y + 1  # and one
@@ -169,7 +169,7 @@ def test_what_only_started_the_program_is_no_line_of_it():
     assert own_and_library((library, own, engine)) == (own, library)
 
 
-def test_a_line_of_every_stage_is_the_users_with_the_librarys_below():
+def test_line_origins_are_the_users_with_the_library():
     """As kernels have it: the text of the HLO, StableHLO with whole stacks."""
     document = HloDocument([module(_LAYERED)])
     line = next(at for at in range(document.line_count) if "exponential" in document.line(at))

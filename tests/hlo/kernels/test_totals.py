@@ -54,7 +54,7 @@ _SAME = {
 
 
 @pytest.mark.parametrize("name", _SAME)
-def test_flops_and_transcendentals_are_those_of_xla_and_bytes_are_no_more(name):
+def test_totals_agree_with_xla(name):
     """Bytes are less by the constants that stand outside fusions (XLA counts their bytes twice), and by parts of
     operands that a fusion does not read."""
     function, arguments = _SAME[name]
@@ -119,7 +119,7 @@ def test_xla_counts_the_body_of_a_loop_once():
     assert ours.flops > 49 * xla["flops"]
 
 
-def test_of_an_unknown_loop_the_body_is_counted_once_and_the_total_says_that_it_is_not_complete():
+def test_totals_of_an_unknown_loop_are_incomplete():
     ours, xla, read, _ = _both(lambda x: lax.while_loop(lambda c: c.sum() < 100, lambda c: c * 2 + 1, x), "f32[1000]")
     assert ours.opaque
     assert ours.flops == xla["flops"]
@@ -253,7 +253,7 @@ def test_values_live_from_their_instruction_to_their_last_use():
     assert [value.instruction for value in found.alive(5)] == ["y", "x", "loop"], "the loop has the place of small"
 
 
-def test_a_loop_keeps_its_state_in_place_and_adds_what_its_body_needs():
+def test_liveness_of_a_loop():
     found = liveness(module(LOOP))
     # x, the two constants, the state (which is the output), and the body's scratch: the next state is where it was.
     assert found.peak_bytes == KIB + 5 + KIB + 4 * KIB
@@ -294,7 +294,7 @@ ENTRY main {
 
 
 @pytest.mark.parametrize(("updated", "more"), [("t", KIB), ("zero", 2 * KIB)])
-def test_a_fused_update_in_place_takes_the_place_of_what_it_updates(updated, more):
+def test_liveness_of_a_fused_update_in_place(updated, more):
     assert liveness(written(SCATTER % updated)).peak_bytes == 4 * 4 + 4 * 4 + more
 
 

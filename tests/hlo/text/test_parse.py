@@ -203,7 +203,7 @@ ENTRY e {
 """
 
 
-def test_an_element_in_short_form_and_operands_that_come_after_the_start_are_told():
+def test_problems_of_compact_elements_and_late_operands():
     short, late = problems(module(NOT_READ))
     assert (short.line, short.text) == (4, "%a = f32[10]{0} negate(f32[10]{0} %p#0)")
     assert "--xla_dump_compact_gte" in short.message

@@ -57,7 +57,7 @@ def test_a_session_is_named_by_its_time_and_its_id(library):
     assert library.new_path(header) == library.folder / "2026-11-18T11-06-40-feed.jaxprof"
 
 
-def test_the_users_own_folders_hold_what_is_kept_and_what_is_fetched(tmp_path, monkeypatch):
+def test_folders_of_sessions_and_copies(tmp_path, monkeypatch):
     monkeypatch.delenv("JAXPROF_HOME")
     for kind in ("state", "cache"):
         monkeypatch.setattr(f"platformdirs.user_{kind}_path", (tmp_path / kind).joinpath)
@@ -86,7 +86,7 @@ def test_a_job_of_which_a_session_vanishes_is_listed_without_it(library, monkeyp
     assert list(library.entries()) == []
 
 
-def test_a_session_that_is_being_written_is_listed_as_live_until_it_is_complete(library):
+def test_listed_session_is_live_until_complete(library):
     path = library.folder / "now.jaxprof"
     writer = LogWriter(new_header(), path)
     assert (read_entry(path).live, read_entry(path).complete) == (True, False)
@@ -131,7 +131,7 @@ def test_rename_delete(library):
     assert not renamed.exists()
 
 
-def test_what_the_file_system_refuses_is_told_and_changes_nothing(library):
+def test_library_reports_what_the_file_system_refuses(library):
     path = make(library, "a")
     folder = library.folder / "b.jaxprof"
     (folder / "inside").mkdir(parents=True)
@@ -202,7 +202,7 @@ def test_how_each_process_ended_is_read_from_its_end(library):
     assert (entry.job.missing, entry.complete) == (1, False)
 
 
-def test_a_name_finds_a_job_and_the_last_one_is_a_job_only_where_one_will_do(library):
+def test_find_jobs_by_name_and_last(library):
     folder, old = job(library), make(library, "old", 1e9)
     for name in ("train", "train.jaxprof.d", "trai"):
         assert library.search(name) == library.search(name, jobs=True) == folder
@@ -243,7 +243,7 @@ def test_a_script_finds_its_newest_session(library, tmp_path, monkeypatch):
     assert library.of_script("trainer") is None
 
 
-def test_delete_takes_the_whole_folder_and_no_folder_that_holds_anything_else(library):
+def test_delete_refuses_folders_with_other_files(library):
     folder, kept = job(library), job(library, "other")
     (kept / "model.ckpt").write_text("a week of training")
     before = sorted(kept.rglob("*"))
@@ -253,7 +253,7 @@ def test_delete_takes_the_whole_folder_and_no_folder_that_holds_anything_else(li
     assert (folder.exists(), sorted(kept.rglob("*"))) == (False, before)
 
 
-def test_a_job_that_runs_is_neither_deleted_nor_renamed_nor_pruned(library):
+def test_running_job_is_not_deleted_renamed_or_pruned(library):
     folder = job(library)
     (folder / "process-00001.jaxprof").unlink()
     writer = LogWriter(new_header(), folder / "process-00001.jaxprof")

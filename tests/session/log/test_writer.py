@@ -88,7 +88,7 @@ HARMS = {
 
 @pytest.mark.parametrize("harm", HARMS)
 @pytest.mark.parametrize("late", [False, True], ids=["while written", "after the last line"])
-def test_a_harmed_file_is_written_again_at_its_place_or_beside_what_is_there(tmp_path, harm, late):
+def test_changed_file_is_written_again_or_beside(tmp_path, harm, late):
     do, said, name = HARMS[harm]
     path = tmp_path / "folder" / "x.jaxprof"
     writer = half_written(path)
@@ -117,7 +117,7 @@ def test_a_session_that_was_given_another_name_keeps_it(path, writer, tmp_path):
     assert is_whole(writer.path)
 
 
-def test_an_unharmed_file_is_not_touched_and_leaves_nothing_beside_it(path, writer, tmp_path):
+def test_unchanged_file_is_left_alone(path, writer, tmp_path):
     number = path.stat().st_ino
     finish(writer)
     assert (writer.path, writer.changed, writer.failure) == (path, "", None)
@@ -252,7 +252,7 @@ IN_PLACE = {
 
 @pytest.mark.parametrize("harm", IN_PLACE)
 @pytest.mark.parametrize("late", [False, True], ids=["while written", "after the last line"])
-def test_a_file_that_another_process_has_changed_is_written_again_where_it_is(path, writer, tmp_path, harm, late):
+def test_file_changed_by_another_is_written_again(path, writer, tmp_path, harm, late):
     do, said = IN_PLACE[harm]
     number = path.stat().st_ino
     if late:
@@ -295,7 +295,7 @@ def test_a_deleted_file_that_was_truncated_is_written_again(path, writer):
 
 
 @pytest.mark.parametrize("deleted", [False, True], ids=["truncated", "and deleted"])
-def test_what_the_copy_has_no_longer_is_counted_and_said_in_the_session(path, monkeypatch, deleted):
+def test_events_beyond_the_copy_are_counted_as_lost(path, monkeypatch, deleted):
     monkeypatch.setenv("JAXPROF_LIMITS", "copy=2k")
     writer = half_written(path)
     monkeypatch.setattr("jaxprof.session.log.writer._PART_BYTES", 5000)
@@ -325,7 +325,7 @@ def read_events(path):
     return path.read_bytes().count(b"\n") - 1
 
 
-def test_a_truncated_file_on_a_disk_that_is_full_by_then_is_whole_elsewhere(path, writer, tmp_path, monkeypatch):
+def test_truncated_file_on_a_full_disk_moves_elsewhere(path, writer, tmp_path, monkeypatch):
     write_rest(writer)
     os.truncate(path, 0)
     with monkeypatch.context() as disk:
@@ -382,7 +382,7 @@ def test_a_move_that_fails_leaves_no_file_open_and_loses_nothing(tmp_path, monke
     assert is_whole(tmp_path / "z.jaxprof")
 
 
-def test_a_session_that_is_replaced_leaves_nothing_and_only_the_user_may_read_the_new_one(tmp_path):
+def test_replaced_session_is_private(tmp_path):
     path = tmp_path / "state" / "x.jaxprof"
     finish(half_written(path))
     assert path.parent.stat().st_mode & 0o777 == 0o700

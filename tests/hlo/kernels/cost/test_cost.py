@@ -52,7 +52,7 @@ def test_a_sum_is_bound_by_memory():
     assert placed.attainable == pytest.approx(3352e9 / 12)
 
 
-def test_an_asynchronous_all_reduce_writes_its_results_and_repeats_its_operands():
+def test_traffic_asynchronous_all_reduce_repeats_operands():
     text = """
         x = f32[256] parameter(0)
         y = f32[64] parameter(1)
@@ -207,7 +207,7 @@ def test_the_same_operand_given_twice_counts_once():
     assert kernel.operand_bytes == (("p0", 80),)
 
 
-def test_on_a_tpu_whole_tiles_are_moved_and_on_chip_memory_is_free():
+def test_traffic_tpu_tiles_and_on_chip_memory():
     """The prefetch reads main memory and writes the chip's; the sum reads one operand there, the other in memory."""
     tiles, near = "f32[1000,100]{1,0:T(8,128)}", "f32[1000,100]{1,0:T(8,128)S(1)}"
     whole = 1000 * 128 * 4
@@ -245,11 +245,11 @@ def test_positions_are_those_that_counting_finds(size, stride, low, base, dilati
     assert positions(window, input_size, output_size) == _counted(window, input_size, output_size)
 
 
-def test_a_product_without_dimension_numbers_gets_its_depth_from_the_sizes():
+def test_gemm_flops_without_dimension_numbers():
     shapes = map(parse_shape, ("f32[100,30]", "f32[50,30]", "f32[100,50]"))
     assert matmul_flops(*shapes) == 2 * 100 * 50 * 30
 
 
-def test_a_window_with_holes_is_counted_without_walking_through_them():
+def test_window_positions_with_dilation():
     window = ConvolutionWindow(2, stride=3_000_003, base_dilation=999_999_937, window_dilation=2)
     assert positions(window, 10**9, 10**12) == 668, "not within 60 s if the holes are walked through"
