@@ -35,8 +35,6 @@ _JOB_PREFIXES = (
     "JOB_COMPLETION_INDEX",
 )
 """Prefixes of variables that may make this a process of a job (`job_process`), or change what the words mean."""
-_JOB_ENDING = ".d"
-_POLL_SECONDS = 0.005
 _BLOCKED_SIGNALS = ("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 
 
@@ -87,7 +85,7 @@ class Spawned:
                 from subprocess import TimeoutExpired
 
                 raise TimeoutExpired("the program", timeout)
-            time.sleep(_POLL_SECONDS)
+            time.sleep(0.005)
         return self.returncode
 
     def send_signal(self, number: int) -> None:
@@ -174,7 +172,7 @@ def read_words(words: Sequence[str], variables: Mapping[str, str]) -> Words | No
     if at >= len(words) or (force and out is None):
         return None
     # Only into a new file: not at a URL, not in the folder of a job, and not in place of another one.
-    if out is not None and (out == "" or "://" in out or out.rstrip("/").endswith(_JOB_ENDING) or os.path.lexists(out)):
+    if out is not None and (out == "" or "://" in out or out.rstrip("/").endswith(".d") or os.path.lexists(out)):
         return None
     return Words(out, words[at], tuple(words[at + 1 :]), plain=plain)
 

@@ -18,8 +18,6 @@ _FILE_ENDINGS = (
 """Endings of file names that no workload, module or kept session has."""
 _MOST_COMPARED = 2000
 """How many files of a folder are compared with a misspelt name; this takes 20 ms."""
-_SIMILAR = 0.6
-"""Smallest ratio of `difflib` at which the name of a file counts as similar to a misspelt one."""
 
 
 class JaxprofError(Exception):
@@ -109,7 +107,7 @@ def missing_file(path: str | os.PathLike[str]) -> MissingFileError:
         names = list(islice(os.listdir(folder), _MOST_COMPARED))
     except (OSError, ValueError):
         return MissingFileError(what, f"There is no folder {folder} either.")
-    near = get_close_matches(name, names, n=3, cutoff=_SIMILAR)
+    near = get_close_matches(name, names, n=3, cutoff=0.6)
     return MissingFileError(what, f"Similar names there: {', '.join(near)}." if near else f"The folder is {folder}.")
 
 

@@ -22,7 +22,6 @@ from jaxprof.base.operating_system import can_run
 
 GRACE_SECONDS = 1
 """Seconds that engines have to end by themselves after this process has ended."""
-_SHELL = "/bin/sh"
 _SCRIPT = """
 trap '' INT TERM HUP QUIT
 groups=' '
@@ -96,7 +95,7 @@ class _Reaper:
         read, self._pipe = os.pipe()
         try:
             self._process = subprocess.Popen(
-                [_SHELL, "-c", _SCRIPT, "jaxprof-reaper", str(GRACE_SECONDS)],
+                ["/bin/sh", "-c", _SCRIPT, "jaxprof-reaper", str(GRACE_SECONDS)],
                 stdin=read,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

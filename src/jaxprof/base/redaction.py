@@ -95,7 +95,6 @@ _PREFIXED = (
 """Tokens with a prefix that their makers chose."""
 _PEM = r"(?s)(----[- ]BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?[- ]----)(?:.*?(?=----[- ]END )|.*)"
 _PEM_END = r"----[- ]END "
-_MOST_KEY_LINES = 200
 _WEBHOOK = r"(?i)(hooks\.slack\.com/services/|/api/webhooks/\d{1,20}/|office\.com/webhook\w{0,2}/)[\w/.@-]+"
 _IN_URL = r"""(?<=://)[^/\s?#"'<>]+(?=@)"""
 _IN_ODD_URL = r"""(?<=://)([^/\s@:"'<>]{0,100}):(?!\d{1,5}/)[^\s@"'<>]{1,200}(?=@)"""
@@ -117,9 +116,6 @@ _OF_PROGRAM = (
 """Programs whose option for the password has one letter: `mysql -pX`, `sshpass -p X`, `redis-cli -a X`."""
 _AWS_SECRET = r"(?<![\w/+-])[A-Za-z\d/+]{40}(?![\w/+=-])"
 _CHANGES = r"[A-Z](?=[a-z\d])|[a-z](?=[A-Z\d])|\d(?=[A-Za-z])"
-_FEWEST_CHANGES = 12
-"""Changes between capitals, small letters and digits in 40 random characters: 25 on average, fewer than 12 in one of a
-million. Words and paths have fewer."""
 _BEARER = r"""(?i)(?<![\w-])(bearer)([ ]{1,4}["']?)([^\s"',;]{3,})"""
 _BASIC = r"(?i)(?<![\w-])(basic[ ]{1,4})([a-z0-9+/]{4,}={0,2})"
 _AFTER_BEARER = frozenset(
@@ -233,7 +229,7 @@ class LineScrubber:
             self._in_key[stream] = 0 if ends else left - 1
             return line if ends else REDACTED
         if (begin := re.search(_PEM, line)) is not None and not re.compile(_PEM_END).search(line, begin.start()):
-            self._in_key[stream] = _MOST_KEY_LINES
+            self._in_key[stream] = 200
         return scrub(line)
 
 
@@ -421,7 +417,8 @@ def _without_basic(match: re.Match[str]) -> str:
 def _without_random(match: re.Match[str]) -> str:
     """Redact what has the form of a secret key of AWS, but no revision, which lacks capitals or small letters."""
     word = match[0]
-    is_random = len(re.findall(_CHANGES, word)) >= _FEWEST_CHANGES
+    # 25 changes between capitals, small letters and digits are usual in random characters; words and paths have fewer.
+    is_random = len(re.findall(_CHANGES, word)) >= 12
     return REDACTED if is_random and word.lower() != word != word.upper() else word
 
 

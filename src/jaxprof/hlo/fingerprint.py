@@ -20,8 +20,6 @@ _LEFT_OUT = frozenset(
     {"metadata", "channel_id", "frontend_attributes", "control-predecessors", "backend_config", "origin", "id"}
 ) | frozenset(CALLING_ATTRIBUTES)
 _TEXT = re.compile(r'(?P<key>"?\b(?:body|ir|code|ptx)"?\s*+[:=]\s*+)?"(?P<text>[^"\\]*+(?:\\.[^"\\]*+)*)"')
-_LONGEST_SETTING = 200
-"""Characters from which a text in a `backend_config` counts as code, whatever its key."""
 NUMBERS = re.compile(r"(?:\.\d+|\.clone|\.remat\d*)+$")
 """Suffixes that XLA appends to names."""
 
@@ -141,7 +139,8 @@ def split_code(config: str) -> tuple[str, list[str]]:
     code: list[str] = []
 
     def leave_out(found: re.Match[str]) -> str:
-        if found["key"] is None and len(found["text"]) < _LONGEST_SETTING:
+        # A longer text counts as code, whatever its key.
+        if found["key"] is None and len(found["text"]) < 200:
             return found[0]
         code.append(found["text"])
         return f'{found["key"] or ""}"..."'

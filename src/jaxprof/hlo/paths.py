@@ -33,7 +33,6 @@ _DUMP = re.compile(r"(?P<module>[^/]+?)\.(?:(?P<before>before_optimizations)|(?:
 the module go on after that (`-buffer-assignment`, `_memory-usage-report`).
 """
 _DEVICE = re.compile(r'^device_description_str: "([^"\\]{1,100})"', re.MULTILINE)
-_MOST_CONFIG_BYTES = 64 << 10
 HOW_TO_DUMP = (
     "XLA_FLAGS=--xla_dump_to=FOLDER makes a folder of HLO; jax.jit(f).lower(...).compile().as_text() gives text."
 )
@@ -113,7 +112,7 @@ def _device_kind(config: Path) -> str:
     """Return the device in the target configuration (`GpuTargetConfigProto`) that XLA:GPU dumps; empty without one."""
     try:
         with open_regular(config) as file:
-            match = _DEVICE.search(file.read(_MOST_CONFIG_BYTES).decode("utf-8", "replace"))
+            match = _DEVICE.search(file.read(64 << 10).decode("utf-8", "replace"))
     except OSError:
         return ""
     return match[1] if match else ""

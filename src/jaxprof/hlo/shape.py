@@ -172,7 +172,6 @@ _COMMENT = re.compile(COMMENT)
 _SIZE = re.compile(r"\s*(?:(<=)?\s*(\d{1,19})|(\?))\s*")
 _PROPERTY = re.compile(r"([A-Z#*]+)((?:\([^()]*(?:\([^()]*\)[^()]*)*\))+)")
 _DEEPEST = 64
-_LONGEST_LAYOUT = 4096
 
 
 @lru_cache(maxsize=4096)
@@ -232,7 +231,8 @@ _COMMA = re.compile(r"\s*,")
 def parse_layout(text: str) -> Layout:
     """Return the layout that `text`, the part between a shape's braces, spells. Unknown parts stay in `text`."""
     order, _, rest = text.partition(":")
-    properties = dict(_PROPERTY.findall(rest[:_LONGEST_LAYOUT]))
+    # A text from outside may be of any length.
+    properties = dict(_PROPERTY.findall(rest[:4096]))
     space, bits = (whole_number(properties.get(letter, "")[1:-1]) or 0 for letter in "SE")
     return Layout(
         tuple(int(number) for number in order.split(",") if number.strip().isdecimal() and len(number) < 10),

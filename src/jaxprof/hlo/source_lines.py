@@ -48,8 +48,6 @@ _ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$")
 _FILE = re.compile(rf"({STRING}):(\d{{1,18}})(?::\d+)?")
 _NAMED = re.compile(rf"({STRING})(?:\((#loc\d*)\))?$")
 _REFERENCE = re.compile(r"#loc\d*")
-_MOST_LOCATIONS = 512
-"""Most locations that are followed for a line; a stack has two for each call."""
 
 
 def without_locations(text: str) -> tuple[str, Origins]:
@@ -76,7 +74,8 @@ def without_locations(text: str) -> tuple[str, Origins]:
 def _resolve(location: str, aliases: dict[str, str]) -> LineOrigin | None:
     """Return the outermost name that is a path, and the lines of the stack; None if there is no file."""
     op_name, stack, pending = "", [], [location]
-    for _ in range(_MOST_LOCATIONS):
+    # A stack has two locations for each call.
+    for _ in range(512):
         if not pending:
             break
         text = aliases.get(pending.pop(), "")

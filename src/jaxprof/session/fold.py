@@ -160,8 +160,6 @@ _CAUSES = {
 
 _MOST_NOTICES = 100
 """Number of different notices kept: a file can name a million runs, or types of events, that are unknown."""
-_NOTICE_CHARACTERS = 300
-"""Most characters of a notice that a file holds."""
 
 
 class Texts:
@@ -347,8 +345,8 @@ def _add_warning(session: Session, event: e.WarningRaised) -> None:
     event = with_text(event)
     if event.run:
         session._run_of(event).warnings.append(event)
-    else:  # of the file
-        session.notice(event.message[:_NOTICE_CHARACTERS])
+    else:  # of the file, which may hold a message of any length
+        session.notice(event.message[:300])
 
 
 def _worker_started(session: Session, event: e.WorkerStarted) -> None:

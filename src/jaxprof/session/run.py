@@ -15,8 +15,6 @@ UNLIKE_RESULTS = "unlike_results"
 """Code of the warning that a side of a comparison returns other arrays than its baseline."""
 ENTRIES_AT_MOST = 100_000
 """Largest number of entries in one `StepsTaken`: fifty times what the recorder sends."""
-_LARGEST_NUMBER = 1 << 53
-"""Largest number of an iteration: tables of floating-point numbers could not distinguish larger ones."""
 LOG_LINES_KEPT = 10_000
 """Lines of the child's output held in memory for each run; the file has all of them."""
 
@@ -88,12 +86,13 @@ def are_iterations(event: e.StepsTaken) -> bool:
     """Return whether the entries of an event from outside can be successive iterations: as many counts as times, none
     of them negative or out of bounds."""
     counts = event.counts
+    # Tables of floating-point numbers could not distinguish iterations with larger numbers.
     return (
         0 < len(event.seconds) <= ENTRIES_AT_MOST
         and (not counts or (len(counts) == len(event.seconds) and min(counts) >= 1))
         and min(event.seconds) >= 0.0
         and event.began_seconds >= 0.0
-        and abs(event.first) + event.count <= _LARGEST_NUMBER
+        and abs(event.first) + event.count <= (1 << 53)
     )
 
 

@@ -39,8 +39,6 @@ LEAST_SHARE = 0.10
 _CHANCE = 1e-4
 """Largest probability of such a deep valley in samples of one mode. It is small because the clusters were chosen by
 looking, and successive samples are correlated."""
-_MOST_CUTS = 3
-"""Largest number of cuts: outliers are split off at most twice, once on either side."""
 _DEEPEST_SHARE = 0.25
 """A valley holds at most this share of what the lesser mode holds: shallower ones are shoulders."""
 
@@ -71,7 +69,8 @@ def two_modes(samples: Sequence[float]) -> Modes | None:
         return None
     ordered = np.sort(values)
     first, last = 0, len(ordered)
-    for _ in range(_MOST_CUTS):
+    # Outliers are split off at most twice, once on either side.
+    for _ in range(3):
         cut = first + _otsu_cut(np.log(ordered[first:last]))
         if min(cut - first, last - cut) >= LEAST_SHARE * len(ordered):
             break
@@ -129,8 +128,6 @@ FEWEST_FOR_INTERVAL = 5
 FEWEST_FOR_P95 = 20
 _FAR = 5.0
 """An outlier lies more than this many standard deviations, as the MAD estimates them, from the median."""
-_NORMAL_CONSISTENCY = 1.4826
-"""MAD × this estimates the standard deviation of normal noise (Rousseeuw & Croux, 1993)."""
 
 
 @frozen(kw_only=True)
@@ -244,7 +241,8 @@ def outliers(samples: Sequence[float], modes: Modes | None = None) -> list[bool]
     far = np.full(len(values), fill_value=True)
     for cluster in (values,) if modes is None else (values[values < modes.border], values[values >= modes.border]):
         median = np.median(cluster)
-        spread = np.median(np.abs(cluster - median)) * _NORMAL_CONSISTENCY
+        # MAD × 1.4826 estimates the standard deviation of normal noise (Rousseeuw & Croux, 1993).
+        spread = np.median(np.abs(cluster - median)) * 1.4826
         if spread == 0:
             return [False] * len(values)
         far &= np.abs(values - median) > _FAR * spread

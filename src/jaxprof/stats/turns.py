@@ -192,12 +192,9 @@ def plan_probes(call_seconds: Sequence[float]) -> TurnPlan:
     probed = len(call_seconds) > 1 and max(call_seconds) <= LONGEST_PROBED_SECONDS
     return TurnPlan(
         order=block_order(len(call_seconds), PROBES) if probed else (),
-        block_seconds=max(PROBE_SECONDS, _FEWEST_PROBED * max(call_seconds)) if probed else 0.0,
+        block_seconds=max(PROBE_SECONDS, 3 * max(call_seconds)) if probed else 0.0,
         most_samples=MOST_SAMPLES // PROBES,
     )
-
-
-_FEWEST_PROBED = 3
 
 
 def settling_seconds(blocks: Sequence[Sequence[float]]) -> float:
@@ -243,15 +240,12 @@ def change_within(blocks: Sequence[Sequence[float]]) -> float | None:
         if half:
             halves[0].extend(block[:half])
             halves[1].extend(block[-half:])
-    if len(halves[0]) < _LEAST_HALF:
+    # Fewer calls show nothing.
+    if len(halves[0]) < 8:
         return None
     early, late = map(middle, halves)
     error = math.hypot(*map(_error_of_median, halves))
     return late / early - 1 if abs(early - late) > max(SETTLED_WITHIN * late, _SURELY * error) else None
-
-
-_LEAST_HALF = 8
-"""Least number of calls in the first halves of all blocks for `change_within` to compare them."""
 
 
 _SURELY = 3.0

@@ -44,8 +44,6 @@ TEXT_TAG = (STAT_STRING << 3) | DELIMITED
 BYTES_TAG = (STAT_BYTES << 3) | DELIMITED
 _BLOCK = 1 << 14
 """Events that are decoded at once: temporary arrays then stay in the cache, and in memory that is already mapped."""
-_MOST_STATS = 64
-"""Most statistics that are read of one event: more than any profiler writes."""
 
 
 _INTEGER = re.compile(r"-?\d{1,18}")
@@ -198,7 +196,8 @@ class Events:
     def _read_stats(self, wanted: Mapping[int, StatColumn], rows: Ints, at: Positions, until: Positions) -> None:
         """Read the statistics of these events, between `at` and `until`, into the columns of their ids."""
         data = self._data
-        for number in range(1, _MOST_STATS + 1):
+        # More than any profiler writes for one event.
+        for number in range(1, 64 + 1):
             if not len(rows):
                 break
             lengths, inside = varints(data, at + 1)

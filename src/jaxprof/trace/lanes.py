@@ -74,8 +74,6 @@ _MOST_WALKS = 1 << 15
 """Most walks. Their numbers fit into 16 bits, and 16-bit numbers are sorted by radix."""
 _WINDOW = 256
 """Number of bytes in which a tag to begin at is searched."""
-_HOPS = 24
-"""Links after which a walk that began inside an event has reached whole events: more than an event has statistics."""
 _FEWEST = 4
 """Fewest walks that are worth a NumPy step."""
 
@@ -242,7 +240,8 @@ def walks_in(data: Bytes, begin: int, end: int) -> Walks:
     first = np.arange(begin + chunk, end - chunk, chunk)
     tags = data[first[:, None] + np.arange(_WINDOW)] == _EVENT_TAG
     starts = (first + tags.argmax(axis=1))[tags.any(axis=1)]
-    for _ in range(_HOPS):
+    # After so many links a walk has left the event in which it began: an event has fewer statistics.
+    for _ in range(24):
         starts, ahead = _next(data, starts, end)
         starts = starts[ahead]
     starts = np.unique(starts)

@@ -54,7 +54,6 @@ _FIGURES = {
 """Field of `KernelLaunch` and its largest plausible value, several times that of any GPU, by the profiler's name."""
 _MOST_BLOCKS, _MOST_THREADS = (1 << 31) - 1, 1024
 """Largest grid along one axis (in AMD files it counts threads, which also fits), and most threads of a block."""
-_MOST_COPIED = 1 << 42
 _MEMORY = dict.fromkeys(("device", "array", "managed"), "device") | dict.fromkeys(
     ("host", "pinned", "pageable"), "host"
 )
@@ -76,7 +75,6 @@ _OTHER_CALL = re.compile(r"(cu|cuda|hip)[A-Z]")
 _COPY_NAME = re.compile(r"mem(cpy|set|cpy2D)|copyBuffer|fillBuffer", re.IGNORECASE)
 _COMMAND_BUFFER = re.compile(r"command_buffer")
 _NOT_IN_KERNEL_NAMES = re.compile(r"\W", re.ASCII)
-_NO_KERNEL = CONTROL | FREE
 _SET_NAME = re.compile(r"memset|fillBuffer", re.IGNORECASE)
 
 
@@ -103,7 +101,7 @@ def launch_details(text: str) -> KernelLaunch | None:
 def copy_details(text: str) -> tuple[str, int | None]:
     """Return direction (empty if unknown) and bytes (None if unknown) of a copy."""
     pairs = dict(_PAIR.findall(text))
-    size = _whole(pairs.get("size", ""), _MOST_COPIED) or None  # the profiler writes a size of 0 for "unknown"
+    size = _whole(pairs.get("size", ""), (1 << 42)) or None  # the profiler writes a size of 0 for "unknown"
     source, target = (_MEMORY.get(pairs.get(key, "")) for key in ("kind_src", "kind_dst"))
     return f"{source} to {target}" if source and target else _direction_in(pairs.get("kind", "")), size
 
@@ -234,7 +232,7 @@ def _kernel_names(held: ProgramProto | None) -> dict[str, str] | None:
         return None
     found: dict[str, str] = {}
     for instruction in (each for computation in computations for each in computation.messages(2)):
-        if instruction.text(2) not in _NO_KERNEL:
+        if instruction.text(2) not in CONTROL and instruction.text(2) not in FREE:
             kernel = _kernel_name(instruction.text(1))
             found[kernel] = "" if kernel in found else instruction.text(1)
     return found or None

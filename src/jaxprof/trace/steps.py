@@ -155,7 +155,6 @@ def _most_specific(lanes: list[Lane], work: Coverage) -> str:
 
 _BETWEEN_DEVICES = COLLECTIVES | {"send", "recv"}
 _HALF = re.compile(r"-(start|update|done)$")
-_HOST_TRANSFER = 47
 _DEEPEST = 9
 _ANY = re.compile("|".join(sorted(_BETWEEN_DEVICES)).encode())
 _BY_NAME = re.compile(
@@ -193,7 +192,8 @@ def collective_names(held: ProgramProto) -> frozenset[str] | None:
         names = {instruction.number(35): instruction.text(1) for instruction in instructions}
         for instruction in instructions:
             base = _base(instruction)
-            exchanging = base in _BETWEEN_DEVICES and not instruction.number(_HOST_TRANSFER)
+            # A send or receive that is a host transfer (field 47) goes to no other device.
+            exchanging = base in _BETWEEN_DEVICES and not instruction.number(47)
             if base in ("async", "fusion"):
                 inside = _opcodes_in(computations, instruction)
                 exchanging = bool(inside & _BETWEEN_DEVICES) and not (base == "fusion" and inside & PRODUCTS)

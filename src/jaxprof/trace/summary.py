@@ -281,7 +281,6 @@ def _busy_share(steps: Steps | None, seconds_of_calls: Sequence[float]) -> float
     return (steps.inside_seconds + steps.outside_seconds) / len(steps.devices) / sum(seconds_of_calls)
 
 
-TIMELINE_VERSION = 1
 INTERVALS_KEPT = 1_000_000
 """Most intervals that are kept; beyond that the shortest are left out, and their number is recorded."""
 ACTIVE_BINS = 4096
@@ -300,7 +299,7 @@ def timeline_text(trace: Trace, limit: int = INTERVALS_KEPT) -> str:
     stays = sum(len(rows) for rows in kept)
     span = trace.span_ps or (0, 1)
     payload: dict[str, Any] = {
-        "version": TIMELINE_VERSION,
+        "version": 1,
         "unit": "ns",
         "started_unix_ns": trace.started_unix_ns,
         "left_out": total - stays,

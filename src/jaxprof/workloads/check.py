@@ -48,8 +48,6 @@ MOST_INEXACT = 0.10
 """Share of the numbers of an elementwise result that may be off relative to themselves, because terms cancelled."""
 _CHUNK = 1 << 20
 """How many numbers are compared at a time, so that no temporary array is as large as the result."""
-_SAMPLED = 1 << 18
-"""How many numbers of a larger array, evenly spread, its typical magnitude is taken from."""
 
 
 _LeafReport = tuple[CheckReported, float]
@@ -163,7 +161,8 @@ class _Scales:
 
         parts = (finite_magnitudes(right[start : start + _CHUNK]) for start in range(0, right.size, _CHUNK))
         largest = max(float(np.max(part, initial=0.0)) for part in parts)
-        sampled = finite_magnitudes(right[:: max(1, right.size // _SAMPLED)])
+        # The typical magnitude of a large array is that of numbers evenly spread over it.
+        sampled = finite_magnitudes(right[:: max(1, right.size // (1 << 18))])
         typical = float(np.median(sampled[sampled > 0])) if (sampled > 0).any() else 0.0
         dtypes = (str(got.dtype), str(right.dtype))
         smallest = max(_SMALLEST_NORMAL.get(name, 2.0**-126) for name in dtypes) if tolerance else 0.0

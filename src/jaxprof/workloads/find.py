@@ -29,7 +29,6 @@ COMPANION = "_inputs"
 """Suffix of an inputs function: `step_inputs`, in the same file, makes the arguments of `step`."""
 SHARDINGS = "_shardings"
 """Suffix of the shardings: `step_shardings`, in the same file, is their list for those arguments, or returns it."""
-_OFFERED = 12
 
 
 def find(target: str, arguments: Sequence[str] = (), argv: Sequence[str] = (), inputs_from: str = "") -> Workload:
@@ -169,7 +168,7 @@ def _hint(location: str, module: ModuleType) -> str:
     defined = functions_in(module)
     if not defined:
         return "It defines no function."
-    return f"It has: {and_more([f'{location}:{name}' for name in defined], _OFFERED)}."
+    return f"It has: {and_more([f'{location}:{name}' for name in defined], 12)}."
 
 
 def _is_location(text: str) -> bool:

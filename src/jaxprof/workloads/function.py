@@ -36,8 +36,6 @@ from jaxprof.workloads.specs import Spec, parse
 if TYPE_CHECKING:
     import numpy
 
-_INTEGERS_BELOW = 10
-
 
 def make(specs: Sequence[Spec], parameters: Parameters, random: numpy.random.Generator) -> tuple[Any, ...]:
     """Return the arguments: NumPy arrays, numbers as they are, and a typed JAX key for `key`. Raises UsageError."""
@@ -72,7 +70,7 @@ def _make(spec: Spec, parameters: Parameters, random: numpy.random.Generator) ->
     if dtype == "bool":
         return random.random(shape) < 0.5
     if dtype.startswith(("int", "uint")):
-        below = min(_INTEGERS_BELOW, 1 << int(dtype.strip("uint")) - 1)
+        below = min(10, 1 << int(dtype.strip("uint")) - 1)
         return random.integers(below, size=shape, dtype="int64").astype(dtype)
     if dtype.startswith("complex"):
         part = "float32" if dtype == "complex64" else "float64"

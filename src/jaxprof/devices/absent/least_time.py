@@ -100,9 +100,6 @@ def _bytes_sent(collective: Collective, level: Level) -> float:
     return whole if collective.opcode == "collective-broadcast" else whole * part
 
 
-_MOST_UPDATES = 64
-
-
 def makespan_seconds(module: Module, seconds: Callable[[Kernel], float]) -> float | None:
     """Return the seconds from the first kernel to the last if each takes `seconds` a run and asynchronous ones overlap;
     None if a trip count is not known."""
@@ -171,7 +168,7 @@ def _callee_seconds(edges: list[CallEdge], elapsed: Mapping[str, float | None]) 
 def _start_of(done: Instruction, running: Mapping[str, float]) -> str | None:
     """Return the start that a `done` waits for, through the updates (and fusions that work meanwhile) between them."""
     earlier: Instruction | None = done
-    for _ in range(_MOST_UPDATES):
+    for _ in range(64):
         earlier = earlier.operand(0) if earlier is not None else None
         if earlier is None:
             return None

@@ -75,7 +75,6 @@ _REQUESTED_PRECISIONS = {
     "fastest": "bfloat16",
 }
 _FIRST_TF32_CAPABILITY = 8.0
-_TRIES = 3
 _AS_MUCH = 10.0
 """Most that a result may be off, in numbers and in error, over what rounded inputs change, to count as unstable."""
 _WORDS = {"bfloat16": "bfloat16 passes", "bfloat16_3x": "three bfloat16 passes"}
@@ -141,7 +140,7 @@ def _unless_unstable(
     """Return the report of a wrong result, or that it cannot be told, if inputs that differ by their rounding make the
     expected result differ by as much: a sort or a threshold that tips over, a step that divides by almost nothing."""
     moved: list[CheckReported] = []
-    for attempt in range(_TRIES):
+    for attempt in range(3):
         again = expect(attempt)
         if again is None:
             break

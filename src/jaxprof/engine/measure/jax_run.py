@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 Loop = Callable[[Iterable[tuple[Any, ...]]], None]
 """Makes calls with these sets of arguments, and waits at each of them."""
 CHECKED_CALLS = 3
-_FEW = 4
-"""Up to this number of arrays, calling the method of each costs less than walking a tree."""
 
 
 def waiting_loop(
@@ -76,9 +74,10 @@ def waiting_loop(
         way = _way_to_one(output, {address(leaf) for leaf in jax.tree.leaves(arguments)})
         if way and _become_ready_together(function, arguments, way):
             return _one_of_several_loop(function, way)
+    # Up to four arrays, calling the method of each costs less than walking a tree.
     if (
         isinstance(output, (tuple, list))
-        and len(output) <= _FEW
+        and len(output) <= 4
         and all(isinstance(result, jax.Array) for result in output)
     ):
         return few_arrays

@@ -64,8 +64,6 @@ WARM_AGREEMENT = 0.03
 LONG_SHARE = 0.05
 """A call that takes a larger share of the budget is not calibrated or warmed up further: its first call did that."""
 _MOST_CALLS = 10_000
-_CALIBRATION_ROUNDS = 10
-_WARM_SLICE_SECONDS = 0.02
 
 
 @frozen
@@ -237,7 +235,7 @@ class CallSampler:
         cost = clock_cost_seconds(self._clock)
         single = double = math.inf
         ends = self._clock() + LONG_SHARE * plan.budget_seconds
-        for _ in range(_CALIBRATION_ROUNDS):
+        for _ in range(10):
             single = min(single, *self._burst(trial, 1, most=5))
             if single > LARGEST_OVERHEAD_SECONDS / OVERHEAD_SHARE:
                 return 1
@@ -254,7 +252,7 @@ class CallSampler:
         before: float | None = None
         while True:
             self._reporter.control.check()
-            now = median(self._burst(trial, calls, most=MOST_SAMPLES, seconds=_WARM_SLICE_SECONDS))
+            now = median(self._burst(trial, calls, most=MOST_SAMPLES, seconds=0.02))
             if before is not None and abs(now - before) <= WARM_AGREEMENT * before:
                 return now
             if self._clock() >= ends:

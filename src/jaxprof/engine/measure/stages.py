@@ -154,7 +154,6 @@ _STAGES = {
     "/jax/core/compile/jaxpr_to_mlir_module_duration": "lower",
     "/jax/core/compile/backend_compile_duration": "compile",
 }
-_CACHE_HIT = "/jax/compilation_cache/cache_hits"
 
 
 @frozen
@@ -420,4 +419,4 @@ def _on_duration(event: str, duration_secs: float, **details: Any) -> None:
 
 def _on_event(event: str, **details: Any) -> None:
     for ledger in _open:
-        ledger.cache_hits += event == _CACHE_HIT
+        ledger.cache_hits += event == "/jax/compilation_cache/cache_hits"

@@ -20,10 +20,6 @@ from jaxprof.engine.measure.control import Reporter
 OLDEST_JAX = (0, 7, 2)
 
 
-_LARGEST_BLOCK_BYTES = (1 << 25) - (1 << 16)
-"""The largest block from which glibc learns, with its header: DEFAULT_MMAP_THRESHOLD_MAX of malloc.c is 32 MiB."""
-
-
 def settle_allocator() -> None:
     """Bring glibc's allocator into the state of a program that has run for a while. Other allocators are left alone.
 
@@ -41,7 +37,8 @@ def settle_allocator() -> None:
         return
     libc.malloc.argtypes, libc.malloc.restype = [ctypes.c_size_t], ctypes.c_void_p
     libc.free.argtypes, libc.free.restype = [ctypes.c_void_p], None
-    libc.free(libc.malloc(_LARGEST_BLOCK_BYTES))
+    # The largest block from which glibc learns, with its header: DEFAULT_MMAP_THRESHOLD_MAX is 32 MiB.
+    libc.free(libc.malloc((1 << 25) - (1 << 16)))
 
 
 def start_numpy(reporter: Reporter) -> None:

@@ -75,7 +75,6 @@ def _convolution_labels(convolution: Instruction) -> tuple[str, str, str] | None
     return labels
 
 
-MOST_USERS = 64
 _SUMMING = ("reduce", "reduce-window")
 _WEIGHING = SAME_PLACE | {"divide", "multiply", "select", "reduce-precision"}
 
@@ -148,7 +147,8 @@ def _elementwise_users(start: Value) -> Iterator[Value]:
     """Yield everything computed element by element from a value, at any distance."""
     seen: set[tuple[int, tuple[int, ...], int]] = set()
     waiting = [start]
-    while waiting and len(seen) < MOST_USERS:
+    # A search must not read a whole module.
+    while waiting and len(seen) < 64:
         for user in downstream(waiting.pop()):
             if user.key not in seen and user.opcode in ELEMENTWISE and user.elements == start.elements:
                 seen.add(user.key)

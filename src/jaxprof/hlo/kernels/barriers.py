@@ -42,8 +42,6 @@ _FUSED_ON_CPU = ELEMENTWISE | {
 """Opcodes that XLA's CPU compiler computes element by element inside another kernel."""
 _MOVING_KINDS = frozenset({"copy", "transpose", "transpose fusion"})
 _REPEATING = ("broadcast", "gather", "reduce-window")
-_MOST_RENAMED = 8
-"""Most names of an operand inside a fusion that are followed to its first use."""
 
 
 @frozen
@@ -236,7 +234,8 @@ def _repeats(passage: Passage) -> bool:
         return passage.consumer.instruction.opcode in (*_REPEATING, "concatenate")
     parameters = _parameters(passage)
     value = parameters[0] if parameters else None
-    for _ in range(_MOST_RENAMED):
+    # Through the names that the operand has before its first use.
+    for _ in range(8):
         users = value.users if value is not None else ()
         if any(user.opcode in _REPEATING for user in users):
             return True

@@ -19,8 +19,6 @@ RENAMING = FINISHING | NAMING
 """Operations whose result is their first operand under another name."""
 FUSION = frozenset({"fusion"})
 _DEEPEST = 64
-_MOST_OF_ONE = 16
-"""Most operations of one operand that are gone back through."""
 MOST_STEPS = 512
 """Most values that one search visits: a chain of fusions is shorter, and a search must not read a whole module."""
 
@@ -117,7 +115,7 @@ def upstream(start: Value, through: Callable[[Value, Value], bool]) -> Iterator[
 def origin_through(value: Value | None, opcodes: Set[str], entered: Set[str] = FUSION) -> Value | None:
     """Return what `value` was made from by operations of one operand with these opcodes, or the value itself; None if
     the text does not lead there."""
-    for _ in range(_MOST_OF_ONE):
+    for _ in range(16):
         if value is None or value.opcode not in opcodes:
             break
         made_of = sources(value, entered)

@@ -213,8 +213,6 @@ def calls_of(instruction: Instruction) -> list[CallEdge]:
 
 _ENTERED = frozenset({"fusion", "call"})
 _THROUGH = frozenset({"copy", "bitcast", "reshape", "convert"})
-_MOST_ADDED = 32
-"""Most additions that make one step of a counter."""
 
 
 def trip_count(loop: Instruction) -> int | None:
@@ -256,7 +254,8 @@ def _count(start: int, step: int, limit: int, direction: str) -> int | None:
 def _step(value: Value | None, member: tuple[int, ...]) -> int | None:
     """Return what a loop's body adds to this element of its state; None if it does anything else with it."""
     total = 0
-    for _ in range(_MOST_ADDED):
+    # Several additions may make one step.
+    for _ in range(32):
         if value is None or value.opcode != "add":
             break
         operands = _operands(value)

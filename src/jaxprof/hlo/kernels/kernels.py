@@ -369,8 +369,6 @@ computation matters.
 """
 _ORIGIN_TEXT = re.compile(rf', metadata=\{{[^{{}}"]*+(?:{STRING}[^{{}}"]*+)*\}}')
 _LOCAL_NAME = re.compile(r"(?<![=\w])%([^\s,(){}=]+)")
-_LONGEST_COMPARED = 4096
-"""Longest fused computation that is compared, in characters; longer ones are rare."""
 
 
 def alike(instruction: Instruction) -> Hashable | None:
@@ -402,7 +400,8 @@ def _text_of_fusion(fusion: Instruction) -> str:
     if len(called) != 1 or called[0].is_synthetic:
         return ""
     _, start, end = called[0].span
-    if end - start > _LONGEST_COMPARED:
+    # Longer ones are rare.
+    if end - start > 4096:
         return ""
     text = called[0].source.text[start:end]
     # A convolution's metadata tells it from a product, and its surroundings identify attention.

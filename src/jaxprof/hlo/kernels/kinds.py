@@ -227,7 +227,6 @@ _MARKS = (
         ),
     ),
 )
-_LOOKED_AT = 4 << 20
 
 
 @once_per_module
@@ -240,5 +239,5 @@ def platform_of(module: Module) -> str:
     """
     start, end = module.span
     text = module.source.text
-    limit = min(end, start + _LOOKED_AT)
+    limit = min(end, start + (4 << 20))
     return next((name for name, mark in _MARKS if mark.search(text, start, limit)), "")

@@ -228,10 +228,6 @@ def _lines_with_digest(file: str, digest: str, size: int, modified_ns: int) -> t
     return tuple([scrubber.scrub("", line.rstrip("\n")) for line in StringIO(content.decode("utf-8", "replace"), None)])
 
 
-_PAGE = 16384
-"""Kernels between two checks for cancellation."""
-_MOST_KNOWN = 1 << 14
-"""Most distinct metadata of kernels whose origins are remembered while they are read."""
 _DEEPEST = 8
 """Most nested fusions, as `kinds.instructions_in` follows them."""
 
@@ -269,14 +265,14 @@ def origin_columns(
     remembered: dict[tuple[str, ...], int] = {}
     with not_collecting():
         for done, kernel in enumerate(kernels):
-            if done % _PAGE == 0 and cancelled():
+            if done % 16384 == 0 and cancelled():  # often enough to answer at once
                 return None
             texts = _metadata(kernel)
             number = remembered.get(texts) if texts is not None else None
             if number is None:
                 number = numbers.setdefault(_locations(kernel, texts), len(numbers))
                 if texts is not None:
-                    if len(remembered) >= _MOST_KNOWN:
+                    if len(remembered) >= 1 << 14:
                         remembered.clear()
                     remembered[texts] = number
             which.append(number)

@@ -37,7 +37,6 @@ _FIRST_LANDMARK = re.compile("(?:\ufeff)?" + _LANDMARK_LINE)
 _PRINTED_HEADER = re.compile(
     r"(?:, execution_thread=\"[^\"\n]*+\")?\n++((?:ENTRY )?)%?([^\s=%,(){}\"/]++) (?:\([^\n]*+(?<=\{)|\{)(?=\n)"
 )
-_END_ON_A_THREAD = "}, execution_thread="
 _FIRST_COLUMN = re.compile(r"\n(?=[^ \t\r\n])")
 _RESULT = re.compile(r"\s*+(?:->\s*+(?:\w+\[[^\[\]{}]*\](?:\{[^{}]*\})?|(?P<tuple>\()))?")
 _BRACE = re.compile(r"\s*\{")
@@ -147,7 +146,7 @@ class _Index:
             if first is None:
                 break
             end = first.end()
-            if text[end : end + 2] not in ("}\n", "}") and not text.startswith(_END_ON_A_THREAD, end):
+            if text[end : end + 2] not in ("}\n", "}") and not text.startswith("}, execution_thread=", end):
                 break
             start, after_entry = header.span(1)
             made = Computation(module, header[2], (start, body, end), after_entry > start)

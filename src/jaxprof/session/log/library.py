@@ -175,10 +175,6 @@ def _process(event: Event, index: int, count: int) -> tuple[int, int]:
     return (event.index, event.count) if isinstance(event, ProcessIdentified) else (index, count)
 
 
-_END_BYTES = 1 << 16
-"""Size of the end of a session that holds the lines that close it."""
-
-
 def last_write_seconds(path: Path) -> float:
     """Return the Unix time when a session, or one of a job, was last written. Raises OSError without one."""
     moments: list[float] = []
@@ -241,7 +237,8 @@ def _ends_of(file: BinaryIO, *, with_plan: bool) -> Iterator[Event]:
     body = file.tell()
     if with_plan:
         yield from islice(events_of(file, ("run_planned",)), 1)
-    file.seek(max(body, file.seek(0, os.SEEK_END) - _END_BYTES))
+    # The lines that close a session are at its end.
+    file.seek(max(body, file.seek(0, os.SEEK_END) - (1 << 16)))
     yield from events_of(file, ("run_closed", "session_closed"))
 
 

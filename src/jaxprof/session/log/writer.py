@@ -59,8 +59,6 @@ EVENTS_LOST = "events_lost"
 """Code of the warning in a session of which events are missing."""
 _CHECK_SECONDS = 1.0
 """Shortest time between checks of the file's size. On some network file systems a check takes a millisecond."""
-_CHECK_SHARE = 0.05
-"""Largest share of the time that goes into writing the file again, where it is truncated again and again."""
 _PLAIN_BYTES = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 """Flags of `os.open`: not inherited by children, and on Windows without translated line ends."""
 
@@ -377,7 +375,8 @@ class LogWriter:
             if self._size() not in (self._written.bytes, -1):
                 self._write_again()
             now = time.monotonic()
-            self._check_due = now + max(_CHECK_SECONDS, (now - began) / _CHECK_SHARE)
+            # Writing it again takes a small share of the time, where it is truncated again and again.
+            self._check_due = now + max(_CHECK_SECONDS, (now - began) / 0.05)
             if self.failure is not None:
                 self._kept.append(data)
                 return

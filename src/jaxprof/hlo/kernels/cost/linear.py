@@ -17,8 +17,6 @@ from jaxprof.hlo.shape import Shape
 from jaxprof.hlo.text.model import Instruction
 
 _COMPLEX = frozenset({"c64", "c128"})
-_LONGEST_WINDOW = 1 << 17
-"""Most window positions that are counted one by one; a longer window is treated as if nothing lay outside."""
 
 
 def multiply_add_flops(dtype: str) -> int:
@@ -122,7 +120,8 @@ def _numbers(written: str) -> list[int]:
 def positions(window: ConvolutionWindow, input_size: int, output_size: int) -> int:
     """Count the pairs (output position, window position) that meet an element of the input rather than padding or a
     hole."""
-    if window.size > _LONGEST_WINDOW:
+    # Positions are counted one by one; of a longer window as if nothing lay outside.
+    if window.size > (1 << 17):
         return window.size * output_size
     span = (input_size - 1) * window.base_dilation + 1
     return sum(

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from jaxprof.hlo.kernels.kernels import Kernel
 
 _GB = 1e9
-_GIB = 1 << 30
 _T = 1e12
 
 
@@ -109,7 +108,7 @@ def _read(name: str, row: Mapping[str, Any]) -> DevicePeaks:
         name,
         row["title"],
         row["vendor"],
-        reported or int(row["memory"] / devices * _GIB),
+        reported or int(row["memory"] / devices * (1 << 30)),
         row["bandwidth"] / devices * _GB,
         {dtype: rate / devices * _T for dtype, rate in row["matrix"].items()},
         {dtype: rate / devices * _T for dtype, rate in row["vector"].items()},

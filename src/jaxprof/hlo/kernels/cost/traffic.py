@@ -144,7 +144,7 @@ class TrafficModel:
 
 
 def _through_bitcasts(instruction: Instruction) -> Instruction:
-    for _ in range(_MOST_BITCASTS):  # in malformed text, two bitcasts may be each other's operand
+    for _ in range(1000):  # in malformed text, two bitcasts may be each other's operand
         if instruction.opcode not in ("bitcast", "reshape"):
             break
         operand = instruction.operand(0)
@@ -174,9 +174,6 @@ def _bytes_in_tiles(shape: Shape) -> int:
         for leaf in shape.leaves()
         if leaf.layout is None or leaf.layout.memory_space in (MAIN_MEMORY, HOST_MEMORY)
     )
-
-
-_MOST_BITCASTS = 1000
 
 
 def _share(part: Shape, whole: Shape, need: float) -> float:
