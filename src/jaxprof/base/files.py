@@ -27,8 +27,8 @@ _KINDS = (
     (stat.S_ISCHR, "a device"),
     (stat.S_ISBLK, "a device"),
 )
-_PIECE = 1 << 24
-_LARGEST_SOURCE = 1 << 24
+_PIECE = 1 << 24  # bytes of an archive that are unpacked at once
+_LARGEST_SOURCE = 1 << 24  # bytes; what is larger was not written by a person
 _MOST_SOURCES = 200
 """Number of source files whose digest a run keeps."""
 PARTIAL = ".partial"

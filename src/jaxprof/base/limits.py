@@ -95,7 +95,7 @@ LIMITS = {value.name: value for value in list(globals().values()) if isinstance(
 
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
-_LARGEST = 1e30
+_LARGEST = 1e30  # four hundred digits are `inf`, which no integer is
 
 
 def size_of(text: str) -> int | None:

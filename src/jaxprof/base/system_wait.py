@@ -42,7 +42,8 @@ def system_wait(process: int, thread: int) -> tuple[str, str, str]:
     if call in _WITH_DESCRIPTOR:
         file = _file_of(process, int(words[1], 16))
     elif call == "open":  # its path is in the memory of the process: a FIFO has no descriptor before it is open
-        file = _path_at(process, int(words[2 if words[0] in ("257", "56") else 1], 16))
+        address = int(words[2 if words[0] in ("257", "56") else 1], 16)  # `openat` has a folder before it
+        file = _memory(process, address, _LONGEST_PATH).partition(b"\0")[0].decode("utf-8", "replace")
     elif call == "poll" and int(words[2], 16) == 1:
         file = _file_of(process, int.from_bytes(_memory(process, int(words[1], 16), 4), "little"))
     return "".join(state), call, file
@@ -66,10 +67,6 @@ def _file_of(process: int, descriptor: int) -> str:
         kind = target.partition(":")[0]
         return target if target.startswith("/") else kind if kind in ("socket", "pipe") else "event"
     return ""
-
-
-def _path_at(process: int, address: int) -> str:
-    return _memory(process, address, _LONGEST_PATH).partition(b"\0")[0].decode("utf-8", "replace")
 
 
 def _memory(process: int, address: int, size: int) -> bytes:

@@ -48,7 +48,7 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
 )
 _GZIP = b"\x1f\x8b"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-_HEAD_BYTES = 1 << 16
+_HEAD_BYTES = 1 << 16  # comments may precede the module
 
 
 def read_text(path: str | os.PathLike[str]) -> str:

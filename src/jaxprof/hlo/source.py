@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from jaxprof.base.values import frozen
 from jaxprof.hlo.text.syntax import STRING, unquote
 
-_BLOCK = 1 << 16
+_BLOCK = 1 << 16  # characters between two entries of the index; the lines within are counted when they are asked for
 
 
 class Source:

@@ -149,7 +149,7 @@ def _variance(values: list[float]) -> float:
     return math.fsum((each - mean) ** 2 for each in values) / (len(values) - 1)
 
 
-_TINY = 1e-300
+_TINY = 1e-300  # Lentz's method divides by what may be 0
 
 
 @lru_cache(maxsize=1024)

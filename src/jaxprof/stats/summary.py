@@ -125,7 +125,7 @@ def modes_text(modes: Modes) -> str:
 FEWEST_FOR_INTERVAL = 5
 """Least number of samples for an interval: the extremes of fewer cover the median in under 94 % of cases."""
 
-FEWEST_FOR_P95 = 20
+FEWEST_FOR_P95 = 20  # of fewer it is all but their maximum
 _FAR = 5.0
 """An outlier lies more than this many standard deviations, as the MAD estimates them, from the median."""
 

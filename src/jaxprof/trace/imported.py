@@ -98,13 +98,8 @@ def import_profile(
     emit(_plan(run, chosen.run.name, sorted({row.device for row in table})))
     emit(_environment(trace))
     if others := sorted(chosen.run.files.keys() - {chosen.host}):
-        emit(
-            WarningRaised(
-                code="other_hosts",
-                message=f"this is the profile of {chosen.host}; the recording also has {and_more(others, 5)}",
-                advice="--host NAME opens another one.",
-            )
-        )
+        message = f"this is the profile of {chosen.host}; the recording also has {and_more(others, 5)}"
+        emit(WarningRaised(code="other_hosts", message=message, advice="--host NAME opens another one."))
     if trace.problems:
         read = f"{counted(ops, 'op')} on {counted(devices, 'device')} could" if ops else "no op of a device could"
         emit(WarningRaised(code=INCOMPLETE, message=f"{unread_text(trace)}; {read} be read", advice=TRUST["file"][1]))

@@ -26,7 +26,7 @@ from jaxprof.trace.model import PS, Lane, Trace
 
 _ROOT = re.compile(r"backend_compile|XlaCompile|Client::Compile\b|CompileAndLoad|CompileAheadOfTime|TpuCompile")
 _MODULE_SUFFIX = re.compile(r" \([^()]*\)$")
-_DEEPEST = 64
+_DEEPEST = 64  # a damaged file may nest deeper than Python can call
 
 
 @dataclass(slots=True, eq=False)

@@ -107,7 +107,7 @@ def choose(path: Path, run: str = "", host: str = "") -> ChosenProfile:
 
 
 _GZIP = b"\x1f\x8b"
-_CHUNK = 1 << 22
+_CHUNK = 1 << 22  # bytes between two reports of progress
 _READ = 0.1
 """Assumed share of reading from disk in the work on a file."""
 

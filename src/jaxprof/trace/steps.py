@@ -155,7 +155,7 @@ def _most_specific(lanes: list[Lane], work: Coverage) -> str:
 
 _BETWEEN_DEVICES = COLLECTIVES | {"send", "recv"}
 _HALF = re.compile(r"-(start|update|done)$")
-_DEEPEST = 9
+_DEEPEST = 9  # a damaged module may call itself
 _ANY = re.compile("|".join(sorted(_BETWEEN_DEVICES)).encode())
 _BY_NAME = re.compile(
     r"(all[-_]reduce|all[-_]gather|reduce[-_]scatter|(ragged[-_])?all[-_]to[-_]all|collective[-_](permute|broadcast)|send|recv|"

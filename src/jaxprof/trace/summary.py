@@ -220,22 +220,20 @@ def events_of(
 ) -> Iterator[Event]:
     """Yield the events of a profile.
 
-    `kind` is that of `CaptureTaken`; `calls` and `seconds_of_calls` are what the capture measured itself;
-    `timed_seconds` is the earlier time of a call without the profiler; `path` is that of the kept raw file, empty if it
-    is not kept; `table` replaces the rows of the table of kernels. Only what `views` need is derived: a table of
-    kernels does without the millions of events on the host's threads.
+    `calls` and `seconds_of_calls` are what the capture measured itself; `timed_seconds` is the earlier time of a call
+    without the profiler; `path` is that of the kept raw file, if any; `table` replaces the rows of the table of
+    kernels. Only what `views` need is derived: that table does without the millions of events on the host's threads.
     """
     wanted = frozenset(views)
     whole = bool(wanted & {"steps", "trust", "timeline", "compile"})
     span = trace.span_ps if whole else None
-    wall_seconds = (span[1] - span[0]) * PS if span is not None else None
     seconds_with = median(seconds_of_calls) if seconds_of_calls else None
     yield CaptureTaken(
         kind=kind,
         platform=trace.platform,
         calls=calls,
         seconds_with=seconds_with,
-        wall_seconds=wall_seconds,
+        wall_seconds=(span[1] - span[0]) * PS if span is not None else None,
         events=trace.events if whole else None,
         bytes=trace.bytes or None,
         path=path,

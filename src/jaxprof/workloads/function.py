@@ -139,25 +139,20 @@ def workload_of(
         parameters = (*lender.parameters, *(parameter for parameter in parameters if parameter.name not in lent_names))
         presets = {name: {**presets["quick"], **sizes} for name, sizes in lender.presets.items()}
     declared, given_by_name = _with_checked_specs(declared, function, presets["quick"], origin)
-    written = function_as_written(function)
+    title, description = _title_and_description(declared, function, origin)
     own = _own_defaults(declared, function, {parameter.name for parameter in parameters})
-    variants = _variants(declared, function, given_by_name, tuple(own))
+    variants = _variants(declared, function, given_by_name, tuple(own), origin)
     expected, against = _answer(declared, variants, tuple(own))
-    names = [variant.name for variant in variants]
-    if declared.baseline and declared.baseline not in names:
-        raise unknown_name(f"variant of {origin}", declared.baseline, names)
     return Workload(
         name=declared.name or name,
-        title=declared.title or _title(function, written),
-        description=declared.description
-        or " ".join((inspect.getdoc(written) or "").split())
-        or f"A function of {origin.rpartition(':')[0]}.",
+        title=title,
+        description=description,
         parameters=(*parameters, *own.values()),
         presets=presets,
         variants=variants,
         inputs=lender.inputs if lender is not None else _inputs(declared, origin),
         inputs_from=lender.target if lender is not None else "",
-        baseline=declared.baseline or names[0],
+        baseline=declared.baseline or variants[0].name,
         expected=expected,
         against=declared.against or against,
         noisy_answer=declared.noisy_answer,
@@ -195,9 +190,14 @@ def _own_defaults(declared: Declaration, function: Callable[..., Any], known: se
 
 
 def _variants(
-    declared: Declaration, function: Callable[..., Any], given_by_name: tuple[str, ...], settable: tuple[str, ...]
+    declared: Declaration,
+    function: Callable[..., Any],
+    given_by_name: tuple[str, ...],
+    settable: tuple[str, ...],
+    origin: str,
 ) -> tuple[Variant, ...]:
-    """Return the declared variants, the NumPy twin first, each with its function."""
+    """Return the declared variants, the NumPy twin first, each with its function. Raises UsageError if the baseline is
+    none of them."""
     variants = [*declared.variants]
     if declared.numpy is not None:
         variants.insert(0, replace(_TWIN, function=declared.numpy))
@@ -210,6 +210,9 @@ def _variants(
         if not variant.factory and variant.function is not None:
             variant = replace(variant, function=last_by_name(variant.function, given_by_name))
         complete.append(replace(variant, settable=settable))
+    names = [variant.name for variant in complete]
+    if declared.baseline and declared.baseline not in names:
+        raise unknown_name(f"variant of {origin}", declared.baseline, names)
     return tuple(complete)
 
 
@@ -239,13 +242,15 @@ def _to_jax(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     return converted
 
 
-def _title(function: Callable[..., Any], written: Callable[..., Any]) -> str:
-    """Return the docstring's first line, or the call as it is written."""
-    lines = (inspect.getdoc(written) or "").strip().splitlines()
-    if lines:
-        return lines[0].strip()
-    signature = signature_of(function)
-    return f"{getattr(written, '__name__', type(function).__name__)}{signature or '(...)'}"
+def _title_and_description(declared: Declaration, function: Callable[..., Any], origin: str) -> tuple[str, str]:
+    """Return the declared words, else those of the docstring, else the call as it is written, and its file."""
+    written = function_as_written(function)
+    text = (inspect.getdoc(written) or "").strip()
+    call = f"{getattr(written, '__name__', type(function).__name__)}{signature_of(function) or '(...)'}"
+    return (
+        declared.title or text.partition("\n")[0].strip() or call,
+        declared.description or " ".join(text.split()) or f"A function of {origin.rpartition(':')[0]}.",
+    )
 
 
 def _inputs(declared: Declaration, origin: str) -> Callable[[Parameters, numpy.random.Generator], tuple[Any, ...]]:

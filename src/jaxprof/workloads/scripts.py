@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jaxprof.base.values import frozen
 
-MOST_ENTRIES = 2_000
+MOST_ENTRIES = 2_000  # a folder may hold a million files
 MOST_READ = 200
 """Most files that are read, the newest first."""
 HEAD_BYTES = 64 * 1024

@@ -44,7 +44,7 @@ print(json.dumps({
 FOLDER_VARIABLE = "JAXPROF_TARGETS"
 """Variable that names a folder for the wheels other than the user's state folder."""
 _PINS = Path(__file__).with_name("pins.txt")
-_INSTALL_TIMEOUT_SECONDS = 1800
+_INSTALL_TIMEOUT_SECONDS = 1800  # CUDA's packages have gigabytes
 
 
 @frozen

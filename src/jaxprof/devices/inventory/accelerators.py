@@ -153,7 +153,7 @@ def _hex(path: Path) -> int | None:
         return None
 
 
-CUDA_12_DRIVER = (525, 60, 13)
+CUDA_12_DRIVER = (525, 60, 13)  # the oldest that runs it, like the next (CUDA's release notes)
 CUDA_13_DRIVER = (580,)
 CUDA_13_CAPABILITY = (7, 5)
 

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from jaxprof.base import units
 from jaxprof.base.errors import UsageError, unknown_name
+from jaxprof.base.text import number
 from jaxprof.base.values import frozen
 from jaxprof.devices import Device
 
@@ -94,7 +95,7 @@ PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
 FRACTIONS = ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION")
 """Variables that hold the share of memory to preallocate, the newer name first."""
 ALLOCATOR = "XLA_PYTHON_CLIENT_ALLOCATOR"
-DEFAULT_FRACTION = 0.75
+DEFAULT_FRACTION = 0.75  # JAX documentation, "GPU memory allocation"
 OF_A_DEVICE = frozenset({"JAX_PLATFORMS", VARIABLE, ORDER_VARIABLE})
 """Variables that leave a worker its one device."""
 
@@ -143,7 +144,12 @@ def preallocation_note(device: Device, environment: Mapping[str, str]) -> str:
     off = off or environment.get(ALLOCATOR, "").strip().lower() == "platform"
     if total is None or free is None or off:
         return ""
-    fraction = _fraction(environment)
+    fraction = DEFAULT_FRACTION
+    for name in FRACTIONS:
+        # Text that is not a share leaves the default: JAX rejects it.
+        if (stated := number(environment.get(name, ""))) is not None and stated > 0:
+            fraction = stated
+            break
     if fraction * total <= free:
         return ""
     return (
@@ -172,15 +178,3 @@ def _users_entry(number: int, environment: Mapping[str, str]) -> dict[str, str]:
     entries = [entry.strip() for entry in environment.get(VARIABLE, "").split(",") if entry.strip()]
     entry = entries[number] if number < len(entries) else str(number)
     return {VARIABLE: entry, **order_variables(environment)}
-
-
-def _fraction(environment: Mapping[str, str]) -> float:
-    """Return the share of all memory that JAX takes. Text that is not a share leaves the default: JAX rejects it."""
-    for name in FRACTIONS:
-        try:
-            value = float(environment.get(name, ""))
-        except ValueError:
-            continue
-        if value > 0:
-            return value
-    return DEFAULT_FRACTION

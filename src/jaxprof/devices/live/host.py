@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
@@ -64,9 +65,13 @@ def read_cpu(limits: Limits | None = None) -> CpuFacts:
     total = memory.total if memory is not None else None
     if limits.memory is not None:
         total = min(total or limits.memory.limit_bytes, limits.memory.limit_bytes)
+    usable: Collection[int] = range(machine_cores or 0)
+    if hasattr(os, "sched_getaffinity"):
+        with suppress(OSError):  # a sandbox may forbid the question; then every core counts as ours
+            usable = os.sched_getaffinity(0)
     return CpuFacts(
         model=cpu_model(),
-        cores=_affinity(machine_cores),
+        cores=tuple(sorted(usable)),
         quota_cores=limits.cores,
         machine_cores=machine_cores,
         memory_bytes=total,
@@ -118,15 +123,6 @@ class HostSampler:
             clock_hertz=self._frequency_hertz,
             clock_limit_hertz=self.facts.frequency_limit_hertz,
         )
-
-
-def _affinity(machine_cores: int | None) -> tuple[int, ...]:
-    if hasattr(os, "sched_getaffinity"):
-        try:
-            return tuple(sorted(os.sched_getaffinity(0)))
-        except OSError:
-            pass  # a sandbox may forbid the question; then every core counts as ours
-    return tuple(range(machine_cores or 0))
 
 
 def _core_seconds() -> list[tuple[float, float]]:

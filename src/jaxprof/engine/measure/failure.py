@@ -12,7 +12,7 @@ from jaxprof.base.units import seconds
 from jaxprof.engine.measure.control import Cancelled, CapReached, Reporter
 from jaxprof.events import RunFinished
 
-_LONGEST = 2000
+_LONGEST = 2000  # characters; the traceback has the whole text
 _PACKAGE = Path(__file__).resolve().parents[2]
 _OUR_PACKAGES = tuple(str(_PACKAGE / name) for name in ("engine", "workloads/find"))
 

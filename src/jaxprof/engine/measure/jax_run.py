@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 Loop = Callable[[Iterable[tuple[Any, ...]]], None]
 """Makes calls with these sets of arguments, and waits at each of them."""
-CHECKED_CALLS = 3
+CHECKED_CALLS = 3  # in one call all may be ready together by chance
 
 
 def waiting_loop(

@@ -106,7 +106,7 @@ def _measure(
     reporter: Reporter, sampler: CallSampler, workload: Workload, variant: Variant, request: RunRequest, device: Any
 ) -> None:
     """Report what is known without a call, make the inputs, time the variant, and check its result."""
-    from jaxprof.engine.measure.check import make_inputs
+    from jaxprof.engine.measure.check import check_result, make_inputs, precision_of_products
     from jaxprof.engine.measure.preflight import refuse_what_cannot_fit
 
     estimate = workload.estimate(request.spec.parameters)
@@ -138,8 +138,6 @@ def _measure(
         outcome = measure_jax(reporter, sampler, variant, request, arguments, device)
         output = outcome.output
         if request.spec.check and request.launch == 1:
-            from jaxprof.engine.measure.check import precision_of_products
-
             elementwise = outcome.elementwise()
             precision, words = precision_of_products(workload, variant, arguments, device, elementwise=elementwise)
     if request.keep_output and request.launch == 1:
@@ -150,8 +148,6 @@ def _measure(
         except (OSError, TypeError, ValueError) as error:
             reporter.warn("result_not_kept", error=str(error))
     if request.spec.check and request.launch == 1:
-        from jaxprof.engine.measure.check import check_result
-
         check_result(
             reporter,
             workload,

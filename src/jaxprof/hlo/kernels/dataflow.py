@@ -18,7 +18,7 @@ from jaxprof.hlo.text.model import Instruction
 RENAMING = FINISHING | NAMING
 """Operations whose result is their first operand under another name."""
 FUSION = frozenset({"fusion"})
-_DEEPEST = 64
+_DEEPEST = 64  # names of one value, or a damaged text would be followed in a circle
 MOST_STEPS = 512
 """Most values that one search visits: a chain of fusions is shorter, and a search must not read a whole module."""
 

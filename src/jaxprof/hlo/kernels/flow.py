@@ -22,7 +22,7 @@ from jaxprof.hlo.kernels.kernels import Kernel, kernels
 from jaxprof.hlo.shape import Shape
 from jaxprof.hlo.text.model import Computation, Instruction, Module
 
-_DEEPEST = 64
+_DEEPEST = 64  # names of one value, or a damaged text would be followed in a circle
 
 Member: TypeAlias = tuple[int, ...]
 """Indices into the tuple that a kernel gives, outermost first; empty for an array."""

@@ -218,7 +218,7 @@ class Kernel:
 
 _LARGE = 16 << 20
 """Characters of HLO text above which a fused computation is freed as soon as its kernel is built."""
-_MOST_ALIKE = 1 << 16
+_MOST_ALIKE = 1 << 16  # forms that are remembered: a module may have a million, all different
 
 
 @once_per_module

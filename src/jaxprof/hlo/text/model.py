@@ -35,7 +35,7 @@ Derived = TypeVar("Derived")
 _ALIAS = re.compile(r"\{([\d,\s]*)\}\s*:\s*\(\s*(\d{1,18})")
 _NUMBER = re.compile(r"\d{1,18}")
 
-_LARGE = 1 << 20
+_LARGE = 1 << 20  # characters: collecting garbage among so many new instructions takes longer than making them
 _REMEMBERED = 16384
 """Instructions whose parts a module keeps at once, about 20 MB for any module. They are dropped together."""
 

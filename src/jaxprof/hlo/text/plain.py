@@ -29,8 +29,6 @@ _OPCODE = r"[a-z][\w\-]*+"
 # A `#` among the operands is an element of a tuple in its short form, which is not plain.
 _OPERANDS = r"[^()\"\n#]*+"
 
-_LARGE = 16 << 20
-
 # The metadata precedes the first string, or holds it, so its braces are its own and it is not part of another
 # attribute's value.
 _LINE = re.compile(
@@ -69,7 +67,7 @@ def shapes_if_whole(computation: Computation) -> set[str] | None:
     there = computation.module.computations
     names, shapes, operands = set(), set(), set()
     # A set of the names of a million instructions would take as much memory as their text: then one by one.
-    known = computation.by_name if end - at > _LARGE else None
+    known = computation.by_name if end - at > 16 << 20 else None
     for line in _PARTS.finditer(text, at, end):
         if line.start() != at:
             return None

@@ -26,11 +26,11 @@ PRIMITIVE_TYPES: dict[int, str] = {
     29: "f8e3m4", 30: "s1", 31: "u1", 32: "f4e2m1fn", 33: "f8e8m0fnu", 34: "buffer", 35: "f6e3m2fn", 36: "f6e2m3fn",
 }  # fmt: skip
 _PRED = 1
-_TUPLE = 13
+_TUPLE = 13  # as `PRIMITIVE_TYPES` has it, like the next
 _BUFFER = 34
-_UNBOUNDED = -(1 << 63)
-_SHOWN_ELEMENTS = 16
-_DEEPEST = 64
+_UNBOUNDED = -(1 << 63)  # size of a dimension without a limit (`Shape::kUnboundedSize`)
+_SHOWN_ELEMENTS = 16  # longer literals are `{...}`, as in what XLA prints
+_DEEPEST = 64  # a damaged proto may nest deeper than Python can call
 
 
 def commas(numbers: Iterable[object]) -> str:
@@ -98,7 +98,7 @@ _LITERALS = {
 }  # fmt: skip
 """Field of a literal by primitive type, and the `struct` format of its elements; none for varints. bfloat16 is the
 upper half of a float32."""
-_UNSIGNED = (8, 9)
+_UNSIGNED = (8, 9)  # their varints are read as signed
 _BFLOAT16 = 16
 
 

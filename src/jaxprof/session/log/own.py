@@ -15,7 +15,7 @@ from jaxprof.base.files import PRIVATE, private_folder, write_all
 from jaxprof.session.files import state_folder
 
 _NAME = "recorded"
-_LINE_BYTES = 65
+_LINE_BYTES = 65  # a SHA-256 in hexadecimal digits, and the end of the line
 
 
 def add_own(digest: str) -> None:

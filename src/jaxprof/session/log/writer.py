@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     Change = TypeVar("Change", ClosureChange, CompileReason)
 
-FILE_MODE = 0o600
+FILE_MODE = 0o600  # a session has what the program printed
 _TEXTS = ("error", "traceback", "message", "advice", "note")
 """Fields of events that hold words of the program: the text of an error."""
 _NO_VALUES = ("shape", "dtype", "weak_type", "sharding")
@@ -54,7 +54,7 @@ _NO_VALUES = ("shape", "dtype", "weak_type", "sharding")
 _STRING = r"""(?s:'[^'\\]*+(?:\\.[^'\\]*+)*'?|"[^"\\]*+(?:\\.[^"\\]*+)*"?)"""
 _NAMED_VALUE = rf"""(((?<!\w)\w++|{_STRING})\s*+[:=]\s*+)?({_STRING}|(?<=[:=\s])[-+]?\d[\d.]*+(?![\w\[]))"""
 """A string or a number in an argument of a function, with its name if it has one."""
-_PART_BYTES = 1 << 20
+_PART_BYTES = 1 << 20  # of the log in memory at once
 EVENTS_LOST = "events_lost"
 """Code of the warning in a session of which events are missing."""
 _CHECK_SECONDS = 1.0
