@@ -82,7 +82,7 @@ def test_a_kept_session_is_never_code_where_only_code_counts(here):
     assert resolve("package.module", code=True, kept=False).kind is Kind.FUNCTION
 
 
-def test_a_revision_comes_after_a_whole_name_and_before_a_part_of_one(here):
+def test_order_of_readings_of_a_base(here):
     asked = []
 
     def is_revision(word):

@@ -70,14 +70,14 @@ def test_what_is_given_by_name_is_no_constant_of_the_program():
     assert run["memory"]["argument_bytes"] == 2 * X.nbytes
 
 
-def test_a_missing_argument_is_a_failed_run_and_an_unknown_static_one_refused():
+def test_missing_argument_fails_and_unknown_static_is_refused():
     (run,) = jaxprof.profile(power, X, 2, static_argnums=1, budget_seconds=0.02).to_dict()["runs"]
     assert (run["status"], "scale" in run["error"]) == ("failed", True)
     with pytest.raises(jaxprof.UsageError, match="unknown static argument 'nn'"):
         jaxprof.profile(power, X, 2, scale=1.0, static_argnames="nn")
 
 
-def test_a_declared_function_is_measured_with_the_arguments_that_it_is_given():
+def test_declared_function_takes_given_arguments():
     """And compiled, whatever `jaxprof run` is to make of it."""
 
     @jaxprof.workload(inputs=["f32[n]"], parameters={"n": 3}, variants=["jax"], numpy=lambda x: x, expected=0.0)

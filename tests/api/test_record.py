@@ -59,7 +59,7 @@ def compiled_of(session):
 
 
 @pytest.mark.process(programs=1)
-def test_one_line_at_the_top_records_to_the_end_and_measures_a_function_before_jax_cleans_up(tmp_path):
+def test_record_to_the_end_measures_before_cleanup(tmp_path):
     """Nothing of it is seen by the program, a child of it or a fork."""
     (tmp_path / "train.py").write_text(PROGRAM)
     variables = {"PYTHONPATH": str(SOURCE), "JAX_PLATFORMS": "cpu", "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"}
@@ -175,7 +175,7 @@ def test_under_jaxprof_script_the_line_does_nothing(tmp_path, monkeypatch):
     assert not (tmp_path / "second.jaxprof").exists()
 
 
-def test_an_event_of_a_signal_handler_that_interrupts_a_write_stands_behind_it(tmp_path, monkeypatch):
+def test_event_of_a_signal_handler_follows_the_write(tmp_path, monkeypatch):
     log = ProgramLog(new_header({}), tmp_path / "x.jaxprof", replace_existing=False)
     log.emit(RunPlanned(spec=RunSpec(workload="x", variant="program", how="program", device="host")))
     write, interrupted = LogWriter._write, []

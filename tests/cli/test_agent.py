@@ -139,7 +139,7 @@ async def test_what_is_refused_is_an_error_with_its_code(answers, kept, state_ho
 
 
 @pytest.mark.process
-async def test_running_code_and_fetching_urls_are_there_if_they_are_allowed(kept, state_home, tmp_path):
+async def test_tools_that_need_permission(kept, state_home, tmp_path):
     url, program = f"file://{kept}", tmp_path / "model.py"
     program.write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\ndef step(x): return x\n")
     async with serving(state_home, "--allow-run", "--allow-urls") as client:

@@ -16,7 +16,7 @@ def test_a_value_is_set_and_taken_out(call, state_home):
     assert "budget" not in (state_home / "config.toml").read_text()
 
 
-def test_what_compares_and_compiles_takes_what_is_not_given_from_the_settings(call, tmp_path, monkeypatch):
+def test_settings_give_defaults_of_options(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pyproject.toml").write_text(
         '[tool.jaxprof]\npreset = "published"\ncomparison_budget = 90\nmargin = "4%"\n'
@@ -31,7 +31,7 @@ def test_what_compares_and_compiles_takes_what_is_not_given_from_the_settings(ca
 
 
 @pytest.mark.process
-def test_a_setting_is_not_an_option_that_was_given_and_stands_for_one_that_is_required(call, tmp_path, monkeypatch):
+def test_setting_is_no_given_option(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ("gate", "nowhere.py:step", "--base", "nothing")
     assert "--fail-on" in call(*words).err

@@ -70,9 +70,7 @@ def test_a_kind_of_device_that_is_not_there_says_why(monkeypatch):
             choose([word], WITHOUT_JAX, note)
 
 
-def test_of_a_setting_those_that_are_there_are_taken_and_the_others_are_said_with_its_source(
-    monkeypatch, tmp_path, capsys
-):
+def test_missing_devices_of_a_setting_are_reported(monkeypatch, tmp_path, capsys):
     _, cpu, _ = GPUS
     monkeypatch.setattr(devices, "find_all", lambda interpreter: ((cpu,), ""))
     own = tmp_path / "config.toml"
@@ -124,7 +122,7 @@ def test_without_a_word_it_is_the_device_that_jax_uses(machine, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_jax_is_not_asked_where_nothing_says_that_it_could_use_more_than_the_cpu(machine, monkeypatch, capsys):
+def test_jax_is_not_started_on_a_machine_with_cpu_only(machine, monkeypatch, capsys):
     machines = (
         MachineHardware(),
         MachineHardware(system="Darwin", processor="arm64"),
@@ -149,7 +147,7 @@ def test_jax_is_not_asked_where_nothing_says_that_it_could_use_more_than_the_cpu
         ({"tells": WorkerError("the driver hangs")}, f"{NOTE}JAX could not list its devices: the driver hangs"),
     ],
 )
-def test_one_line_says_why_the_gpu_is_not_used_and_what_mends_that(machine, capsys, more, said):
+def test_unused_gpu_has_a_line_with_its_fix(machine, capsys, more, said):
     assert machine(gpu(0), **more) == "cpu:0"
     noted = capsys.readouterr().err
     assert noted.startswith(NOTE)

@@ -57,7 +57,7 @@ def test_how_the_measuring_ends(monkeypatch, capsys, stopped_by, status, kept, c
     assert "note: the environments differ" in capsys.readouterr().err
 
 
-def test_the_conclusion_beside_a_program_fits_80_columns_with_our_name_before_it(capsys, monkeypatch):
+def test_conclusion_with_prefix_fits_80_columns(capsys, monkeypatch):
     session = fold(program_events.HEADER, program_events.training_events())
     monkeypatch.setattr(plain_script, "report_location", lambda writer, write: None)
     scheduler = SimpleNamespace(session=session, writer=SimpleNamespace(kept_path=None))

@@ -46,7 +46,7 @@ def test_the_findings_of_hlo_alone_are_those_of_hlo(call, tmp_path):
     assert f"jaxprof hlo '{file}' --findings" in " ".join(said.err.split())
 
 
-def test_what_to_ask_next_only_looks_and_has_no_words_of_the_session(call, tmp_path):
+def test_next_commands_only_read(call, tmp_path):
     path = written(tmp_path / "quiet.jaxprof", program_events.program(), program_events.HEADER)
     answer = json.loads(call("explain", path, "--format", "json").out)
     commands = [unknown["command"] for unknown in answer["data"]["unknown"] if unknown["command"]]
@@ -55,7 +55,7 @@ def test_what_to_ask_next_only_looks_and_has_no_words_of_the_session(call, tmp_p
 
 
 @pytest.mark.parametrize(("stood", "code"), [(30.0, ExitCode.STANDS_STILL), (15.0, ExitCode.OK)])
-def test_a_watchdog_is_told_by_the_exit_code_that_a_program_stands_still(call, tmp_path, stood, code):
+def test_exit_code_of_a_standstill(call, tmp_path, stood, code):
     events = program_events.program(program_events.stands(stood), exit_code=130, wall=50.0)
     path = written(tmp_path / "stands.jaxprof", events, program_events.HEADER)
     said = call("explain", path, "--fail-on", "standstill")
@@ -63,7 +63,7 @@ def test_a_watchdog_is_told_by_the_exit_code_that_a_program_stands_still(call, t
     assert ("1. standstill" in said.out) is (code != ExitCode.OK)
 
 
-def test_the_findings_that_are_counted_are_those_that_are_printed(call, tmp_path):
+def test_counted_findings_are_printed(call, tmp_path):
     slow = [program_events.compiled(f"f{number}", "new_function", compile_seconds=1.0, count=20) for number in range(8)]
     path = written(tmp_path / "many.jaxprof", program_events.program(*slow, wall=20.0), program_events.HEADER)
     numbered = re.compile(r"^\d+\. ", re.MULTILINE)

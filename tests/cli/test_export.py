@@ -64,7 +64,7 @@ def test_a_profile_is_imported_and_its_timeline_exported(call, tmp_path):
 
 
 @pytest.mark.process
-def test_of_a_truncated_profile_a_view_says_what_is_missing_and_what_was_read(call, tmp_path):
+def test_truncated_profile_says_what_is_missing(call, tmp_path):
     whole = write_kernels(tmp_path / "whole.xplane.pb", 40)
     cut = tmp_path / "cut.xplane.pb"
     cut.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])

@@ -119,7 +119,7 @@ def test_a_program_is_recorded_elsewhere(disk):
         ("read-only", "open --keep host.xplane.pb -o PLACE/x.jaxprof"),
     ],
 )
-def test_what_cannot_be_written_is_one_line_and_what_was_there_stays(way, words, disk):
+def test_failed_write_is_one_line_and_keeps_the_old_file(way, words, disk):
     said = disk.call(way, *words.replace("PLACE", str(disk.place)).split())
     assert said.code == ExitCode.USAGE, said
     first, *more = said.err.splitlines()
@@ -130,7 +130,7 @@ def test_what_cannot_be_written_is_one_line_and_what_was_there_stays(way, words,
         assert (disk.after / each).read_bytes() == (disk.before / each).read_bytes()
 
 
-def test_a_limit_on_the_size_of_a_file_loses_nothing_that_is_printed(tmp_path):
+def test_file_size_limit_loses_no_output(tmp_path):
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))
 

@@ -94,7 +94,7 @@ def test_that_nothing_is_kept_comes_before_that_there_is_no_base(call):
 
 
 @pytest.mark.parametrize("base", ["", "--base selu:jit", "--base HEAD~1"])
-def test_a_target_that_is_not_there_is_unknown_whatever_the_base_is(call, kept, base):
+def test_missing_target_is_unknown(call, kept, base):
     said = call("gate", "nosuch", *base.split(), "--fail-on", "kernels")
     assert (said.code, said.err.splitlines()[0]) == (2, "jaxprof: unknown path, workload or session 'nosuch'")
 
@@ -213,7 +213,7 @@ def test_a_call_and_a_compile_that_took_longer_pass_their_limits():
     assert states(measured(0.015, 1.5), "run:60%", "compile:60%") == {"run:60%": "within", "compile:60%": "within"}
 
 
-def test_with_one_launch_a_call_needs_more_and_a_compile_is_undecided():
+def test_one_launch_decides_no_compile_time():
     limits = ("run:5%", "compile:20%")
     assert states(measured(0.0115, 1.5, 1), *limits) == {"run:5%": "undecided", "compile:20%": "undecided"}
     assert states(measured(0.015, 1.0, 1), "run:5%") == {"run:5%": "exceeded"}
@@ -238,7 +238,7 @@ def test_a_session_of_another_time_decides_no_time(call, kept):
 
 
 @pytest.mark.parametrize("measured_code", [None, ExitCode.OK, ExitCode.FAILED, 130])
-def test_the_exit_code_is_what_ended_the_measuring_else_the_worst_limit(measured_code):
+def test_exit_code_is_of_the_failure_or_the_worst_limit(measured_code):
     outcome = None if measured_code is None else Outcome(session(), None, measured_code)
     figure = FigureDifference("flops", 1.0, 1.0)
     for state, strict, code in (
@@ -249,7 +249,7 @@ def test_the_exit_code_is_what_ended_the_measuring_else_the_worst_limit(measured
 
 
 @pytest.mark.process
-def test_a_revision_and_what_is_there_now_are_measured_and_judged(call, tmp_path, monkeypatch):
+def test_revision_and_present_tree_are_measured(call, tmp_path, monkeypatch):
     own = "def step(x):\n    return x\n\ndef step_inputs():\n    return (1.0,)\n"
     (tmp_path / "own.py").write_text(own)
     commit_all(tmp_path, "one")

@@ -48,7 +48,7 @@ def test_of_several_modules_one_is_chosen_by_its_number(call, tmp_path):
     assert "has 1 module\n" in call("hlo", one, "--module", "2").err
 
 
-def test_what_was_autotuned_elsewhere_is_given_to_the_process_that_compiles(tmp_path, monkeypatch):
+def test_autotune_results_reach_the_compiler(tmp_path, monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=x")
     options = CompileOptions(for_devices="h100", autotune_results=tmp_path / "a b.pbtxt")
     assert options.environment() == {

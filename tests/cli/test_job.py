@@ -61,9 +61,7 @@ def test_an_option_of_jaxprof_behind_the_program_is_told(capsys):
 
 
 @pytest.mark.process(programs=2)
-def test_the_named_process_captures_and_a_failure_ends_the_job_with_its_exit_code_and_its_words(
-    call, tmp_path, monkeypatch
-):
+def test_failure_ends_the_job_with_its_exit_code(call, tmp_path, monkeypatch):
     """In a folder of files named as modules that we import, of which none is imported."""
     here = tmp_path / "here"
     here.mkdir()
@@ -89,7 +87,7 @@ def test_the_named_process_captures_and_a_failure_ends_the_job_with_its_exit_cod
     assert "SIGTERM" in ended.error
 
 
-def test_where_one_session_is_needed_a_job_is_not_taken_for_one_nor_passed_over_in_silence(call, state_home):
+def test_job_is_refused_where_a_session_is_needed(call, state_home):
     kept = state_home / "sessions"
     written(kept / "before.jaxprof", program_events.program(), program_events.HEADER)
     os.utime(kept / "before.jaxprof", (1e9, 1e9))
@@ -137,7 +135,7 @@ def started(tmp_path, monkeypatch):
     return counts
 
 
-def test_more_processes_than_the_machine_bears_are_started_on_request_alone(call, started, monkeypatch):
+def test_too_many_processes_need_oversubscribe(call, started, monkeypatch):
     refused = call("script", "-n", "17", "train.py")
     assert (refused.code, "--oversubscribe starts them all" in refused.err) == (2, True)
     for count, *more in (("16",), ("500", "--oversubscribe")):
@@ -197,7 +195,7 @@ BAD = {
 
 
 @pytest.mark.process
-def test_of_a_bad_folder_what_is_there_is_shown_and_what_is_missing_is_said(call, tmp_path, monkeypatch):
+def test_damaged_folder_of_a_job(call, tmp_path, monkeypatch):
     monkeypatch.setattr("jaxprof.query.execution.SqlProcess", InThisProcess)
     cases = {}
     for name, spoil in BAD.items():

@@ -31,7 +31,7 @@ def _contexts(command, name, parent=None):
             yield from _contexts(command.get_command(context, each), each, context)
 
 
-def test_no_help_has_a_summary_that_is_cut_or_a_type_of_click_for_a_value():
+def test_help_has_whole_summaries_and_own_metavars():
     contexts = list(_contexts(cli, "jaxprof"))
     assert {"jaxprof run", "jaxprof sessions rename"} <= {context.command_path for context in contexts}
     for context in contexts:
@@ -52,7 +52,7 @@ def test_words_that_stand_for_a_command_have_its_help(call, words):
 
 
 @pytest.mark.parametrize("group", ["sessions", "config"])
-def test_a_group_without_a_command_lists_and_has_the_options_of_that(call, group):
+def test_group_without_a_command_lists(call, group):
     listing = call(group, "--format", "json").out
     assert json.loads(listing)["kind"] == group
     assert "--format [text|json]" in call(group, "--help").out

@@ -81,7 +81,7 @@ def test_a_word_is_a_revision_where_nothing_else_has_the_name(folder, kept):
     assert found("own.py:step", "0123").target.path == kept
 
 
-def test_without_a_word_it_is_head_where_something_is_not_committed(folder, monkeypatch):
+def test_default_base_is_head_with_uncommitted_changes(folder, monkeypatch):
     with pytest.raises(UsageError, match="is as it was committed"):
         found("own.py:step", None)
     with monkeypatch.context() as hook:
@@ -104,7 +104,7 @@ def test_a_repository_without_the_revision_says_why(folder, tmp_path):
         found(str(tmp_path / "own.py") + ":step", "HEAD")
 
 
-def test_an_error_of_the_base_names_it_and_not_the_temporary_folder(folder):
+def test_error_of_the_base_names_the_revision(folder):
     with find_base(resolve("own.py:step", code=True), "HEAD~1") as base:
         said = base.as_base_error(WorkerError(f"{base.target.word} failed", f"see {base.target.word}"))
     assert said.what == "the base, HEAD~1: HEAD~1:project/own.py:step failed"
@@ -167,7 +167,7 @@ def test_what_git_does_not_have_is_refused(folder):
     assert not revision.tree.exists()
 
 
-def test_a_comparison_with_a_revision_is_kept_with_the_command_that_measures_it_again(folder, call, monkeypatch):
+def test_kept_comparison_has_its_command(folder, call, monkeypatch):
     monkeypatch.setattr("jaxprof.runner.sides.LAUNCH_SECONDS", 0.1)  # no longer than it takes to have numbers
     flags = "--xla_cpu_enable_fast_math=true"
     words = ("--launches", "1", "--budget", "0.5", "--out", "s.jaxprof", "--format", "json")

@@ -19,7 +19,7 @@ from report import sessions
 from tables import rows
 
 
-def test_every_front_end_has_one_default_budget_and_number_of_launches():
+def test_front_ends_share_their_defaults():
     """The command line and the API write it out, because importing the events would cost each `--help` their time."""
     defaults = {option.name: option.default for option in command.params}
     assert (defaults["budget_seconds"], defaults["launches"]) == (DEFAULT_BUDGET_SECONDS, DEFAULT_LAUNCHES)
@@ -84,7 +84,7 @@ def test_a_command_wins_over_a_file_of_its_name(call, files):
     assert "HloModule" in call("./sessions").out
 
 
-def test_a_setting_and_a_variant_go_to_the_workloads_that_have_them():
+def test_settings_go_to_the_workloads_that_have_them():
     selu = workload_info(load_built_in("selu"), sources=False)
     other = replace(selu, name="other", parameters=(), presets={"quick": {}}, variants=selu.variants[:2])
     plans, notes = plan_all([selu, other], PlanOptions(settings={"n": "5"}))
@@ -132,7 +132,7 @@ def test_the_functions_of_a_file_are_listed(call, mine, command, state_home):
 
 
 @pytest.mark.process
-def test_workloads_lists_them_all_or_those_that_take_the_arguments(call, mine):
+def test_list_of_workloads(call, mine):
     data = call("run", "--describe", mine, "--format", "json").data
     assert [one["name"] for one in data["workloads"]] == ["mine.py:twice", "mine.py:product"]
     for count, name in ((1, "mine.py:twice:"), (3, "mine.py:helper:")):

@@ -327,7 +327,7 @@ def test_all_of_a_session_is_what_the_api_has(call, kept):
     assert data == json.loads(json.dumps(jaxprof.load(kept).to_dict()))
 
 
-def test_whether_json_is_requested_is_seen_in_words_that_cannot_be_read():
+def test_json_is_requested_by_words_that_do_not_parse():
     for line, wanted in rows("""
         open last --format json           yes
         open last --format=json           yes

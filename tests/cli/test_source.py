@@ -52,7 +52,7 @@ def test_a_web_server_is_read_file_by_file(call, address):
     assert (gone.code, f"there is nothing at {address}/nothing.jaxprof" in gone.err) == (2, True)
 
 
-def test_what_a_store_fails_to_give_is_said_and_the_rest_is_shown(call, folder, monkeypatch):
+def test_failure_of_a_store_is_reported(call, folder, monkeypatch):
     flaky = flaky_store.register()
     normal = flaky.get_file
 

@@ -67,7 +67,7 @@ def test_the_call_of_a_session_is_changed_after_a_question_alone(call, loop, tmp
 
 
 @pytest.mark.process
-def test_a_change_that_reaches_nothing_is_said_and_the_command_succeeds(call, loop, tmp_path):
+def test_change_without_effect_is_reported(call, loop, tmp_path):
     said = call(
         "compare", "selu", "--set", "n=1000", "--try", "small_loop_body", *TIMED, "--out", tmp_path / "s.jaxprof"
     )

@@ -124,7 +124,7 @@ def test_script_runs_a_folder(baits, sent, call):
 
 
 @pytest.mark.process
-async def test_tools_without_leave_run_no_code_whatever_a_target_looks_like(baits, sent, kept, monkeypatch, tmp_path):
+async def test_tools_without_permission_run_no_code(baits, sent, kept, monkeypatch, tmp_path):
     """`selu:` is a folder, and a target that begins like a workload."""
     pytest.importorskip("mcp")
     from jaxprof.base.operating_system import OWN_CODE

@@ -92,7 +92,7 @@ def test_what_is_offered_belongs_to_what_was_typed(kept):
 
 
 @pytest.mark.parametrize("words", [("explain",), ("open", "--format", "text"), ("export", "--format", "perfetto")])
-def test_a_program_that_was_not_recorded_is_taken_for_no_damaged_profile(words, call, tmp_path):
+def test_unrecorded_program_is_no_damaged_profile(words, call, tmp_path):
     program = tmp_path / "train.py"
     program.write_text('"""Trains."""\nimport jax\n')
     said = call(*words, str(program))

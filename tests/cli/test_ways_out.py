@@ -129,7 +129,7 @@ def test_no_list_and_no_error_passes_a_control_character_on(call, hostile):
         assert hostile.exists(), line
 
 
-def test_json_escapes_what_a_terminal_obeys_and_reads_back_as_it_was(call, hostile):
+def test_json_escapes_control_characters(call, hostile):
     said = call("open", hostile, "--format", "json")
     assert HOSTILE in {run["workload"] for run in said.data["runs"]}
     for escape in ("\\u001b", "\\u009b", "\\u007f", "\\u202e", "\\u2028", "\\u200b"):

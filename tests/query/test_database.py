@@ -160,7 +160,7 @@ def test_a_child_that_starts_meanwhile_is_not_bounded():
         child.close()
 
 
-def test_nothing_writes_a_progress_bar_to_stdout_or_can_be_made_to(tmp_path):
+def test_no_progress_bar_on_stdout(tmp_path):
     for connection in (connect(), connect(folder=tmp_path)):
         assert connection.execute("SELECT current_setting('enable_progress_bar')").fetchone() == (False,)
         with pytest.raises(duckdb.Error, match="locked"):

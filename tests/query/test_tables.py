@@ -16,7 +16,7 @@ from report import sessions
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_every_table_has_rows_under_the_columns_that_its_schema_has(path, name):
+def test_rows_have_the_columns_of_their_schema(path, name):
     answer = ask(f"SELECT * FROM {name}", [asked(path)])
     assert answer.names == ["session", *(fact.key for fact in TABLES[name].facts)]
     of_session, *filled = (set(column) - {None} for column in zip(*answer.rows(), strict=True))

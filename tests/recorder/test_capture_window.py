@@ -220,7 +220,7 @@ def test_compiling_does_not_wait_for_the_profilers_stop(stage, monkeypatch):
     assert stage.states == ["began", "ended"]
 
 
-def test_the_programs_own_profiles_are_timed_and_windows_are_none(stage, tmp_path):
+def test_own_profiles_of_the_program_are_timed(stage, tmp_path):
     now = [10.0]
     use = ProfilerUse(clock=lambda: now[0])
     before = {name: getattr(jax.profiler, name) for name in ("start_trace", "stop_trace", "trace")}
@@ -235,7 +235,7 @@ def test_the_programs_own_profiles_are_timed_and_windows_are_none(stage, tmp_pat
     assert (use.seconds(), use.where.file, use.where.function) == (
         2.0,
         __file__,
-        "test_the_programs_own_profiles_are_timed_and_windows_are_none",
+        "test_own_profiles_of_the_program_are_timed",
     )
     jax.profiler.stop_trace()
     now[0] += 4.0

@@ -53,7 +53,7 @@ def announced(watcher, monkeypatch):
     monitoring._on_scalar("/jax/core/compile/backend_compile_duration", 0.0, fun_name="f")
 
 
-def test_what_a_handler_of_the_program_raises_reaches_it_without_a_frame_of_ours(monkeypatch):
+def test_exception_of_a_signal_handler_has_no_frame_of_ours(monkeypatch):
     """JAX's filter of tracebacks fails at a frame without a line, as Python 3.11 has them in loops."""
 
     def handler(number, frame):
@@ -112,7 +112,7 @@ def test_cprofile_has_no_row_for_a_listener():
     assert rows == ["announce"]
 
 
-def test_a_thread_of_ours_takes_no_signal_and_no_tool_is_told_of_it():
+def test_own_thread_takes_no_signal_and_no_trace_function():
     over = threading.Event()
     blocked = []
     seen = []
@@ -486,7 +486,7 @@ def test_a_syntax_error_is_at_its_own_line(tmp_path):
     assert error_location(raised.value) == SourceLocation(str(file), 2)
 
 
-def test_for_which_signals_the_program_has_functions_of_its_own_is_reported_when_it_changes(monkeypatch):
+def test_handled_signals_are_reported_on_change(monkeypatch):
     launched = launch.Launched(Mock(), Mock(), "{}")
 
     def reported():

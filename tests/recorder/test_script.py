@@ -98,7 +98,7 @@ def test_a_recorded_program_is_the_same_without_its_secrets(tmp_path):
     assert set(imported) & {"jax", "jaxlib", "scipy", "textual", "numpy"} == set()
 
 
-def test_a_missing_file_ends_as_in_python_and_nothing_is_recorded(call, tmp_path, monkeypatch):
+def test_missing_file_ends_as_in_python(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     said = call("script", "--plain", "--out", OUT, "nothing.py")
     assert (said.code, said.out) == (2, "")

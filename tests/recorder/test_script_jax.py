@@ -42,7 +42,7 @@ def line_of(text):
 
 @pytest.mark.process(programs=1)
 @pytest.mark.parametrize("python", FURTHER or EVERY)
-def test_a_program_that_trains_and_raises_is_the_same_and_all_of_it_is_recorded(python, tmp_path):
+def test_training_that_raises_is_recorded_whole(python, tmp_path):
     """As a module, with a capture window, and with the answer in JSON, to which stdout is left."""
     (tmp_path / "x.py").write_text(TRAINS)
     words = ("-m", "x", "--format", "json")
@@ -96,7 +96,7 @@ def check_passes(run):
 
 
 @pytest.mark.process
-def test_the_client_imports_little_before_the_program_has_been_started(tmp_path):
+def test_client_imports_little_before_the_program_starts(tmp_path):
     (tmp_path / "x.py").write_text("")
     hook = (
         "import os, sys; sys.addaudithook(lambda event, _: event == 'os.posix_spawn'"

@@ -130,7 +130,7 @@ def test_a_name_that_leads_out_of_the_folder_is_left_out(folder, monkeypatch):
     assert [file.name for file in mirror_of(folder).files()] == ["good"]
 
 
-def test_a_session_that_is_being_written_in_the_store_is_live_here(folder):
+def test_session_that_grows_in_the_store_is_live(folder):
     path = folder / "process-00000.jaxprof"
     whole = path.read_bytes()
     path.write_bytes(whole[: whole.rindex(b'{"type":"session_closed"')])
@@ -201,7 +201,7 @@ def liar():
         ("header-drip/a.jaxprof", "it took more than 1 seconds"),
     ],
 )
-def test_a_web_server_that_sends_without_end_or_nothing_is_given_up(liar, place, what, monkeypatch):
+def test_endless_or_silent_web_server_is_given_up(liar, place, what, monkeypatch):
     pytest.importorskip("aiohttp")
     monkeypatch.setenv("JAXPROF_LIMITS", f"fetched=1MiB,fetch_time={1 if place == 'header-drip/a.jaxprof' else 3600}")
     monkeypatch.setattr("jaxprof.remote.mirror._SILENT_SECONDS", 0.5 if "silent" in place else 20.0)
@@ -225,7 +225,7 @@ def test_a_web_server_that_takes_no_connection_is_given_up(monkeypatch):
             Mirror(RemoteUrl(f"http://127.0.0.1:{full.getsockname()[1]}/a.jaxprof")).refresh()
 
 
-def test_a_store_that_does_not_answer_is_waited_for_until_the_limit(folder, monkeypatch):
+def test_silent_store_is_given_up_at_the_limit(folder, monkeypatch):
     monkeypatch.setenv("JAXPROF_LIMITS", "fetch_time=1")
     answer = threading.Event()
     monkeypatch.setattr(Flaky, "info", lambda self, path, **more: answer.wait(30))
@@ -247,7 +247,7 @@ def test_a_process_that_is_kept_from_urls_takes_none(folder, monkeypatch):
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["pipe", "device"])
-def test_what_is_no_file_on_this_machine_is_neither_waited_for_nor_copied(tmp_path, make):
+def test_local_pipes_and_devices_are_not_copied(tmp_path, make):
     path = tmp_path / "a.jaxprof"
     make(path)
     with pytest.raises(FileRefusedError, match="there is nothing"):
@@ -255,7 +255,7 @@ def test_what_is_no_file_on_this_machine_is_neither_waited_for_nor_copied(tmp_pa
 
 
 @pytest.mark.parametrize("url", ["simplecache::file:///x", "reference://x", "zip://a::https://host/x", "cached://x"])
-def test_what_copies_without_a_bound_or_names_further_files_is_no_store(url):
+def test_unbounded_file_systems_are_no_stores(url):
     with pytest.raises(UsageError, match="is no store"):
         Mirror(RemoteUrl(url))
 
@@ -274,7 +274,7 @@ def test_what_is_a_url_of_a_store_and_what_is_shown_of_it():
     held_cases("urls.txt", {word: told(word) for word in cases("urls.txt")})
 
 
-def test_what_a_library_says_is_shown_without_the_secrets_of_the_url():
+def test_error_of_a_library_hides_secrets():
     place = RemoteUrl("https://alice:hunter22@host/run?sig=abcd%2Fefgh&v=2")
     said = place.clean("401 for url https://host/run?sig=abcd%2Fefgh&v=2: hunter22, abcd/efgh")
     assert "hunter22" not in said

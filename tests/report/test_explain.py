@@ -122,7 +122,7 @@ def test_what_was_compiled_and_not_run_says_so():
     assert f"verify (from the file): {command}" in of_file
 
 
-def test_what_cost_most_is_named_first_whether_or_not_it_can_be_changed():
+def test_largest_cost_is_named_first():
     times = {"host_busy": 6.5, "compile": 60.0, "import": 20.0, "waiting": 8.0}
     assert largest(times, 97.0) == (
         "compiling 60.0 s (62 %), imports 20.0 s (21 %), waiting 8.0 s (8 %), the rest 9.0 s (9 %) of 97.0 s"
@@ -172,7 +172,7 @@ def measured(run, variant, how, median, **once):
         (0.2, ["r2 f jit cpu:0: compiling 500 ms"]),  # what is deployed takes longer to start
     ],
 )
-def test_the_conclusion_is_about_what_is_deployed_and_op_by_op_has_a_line_of_its_own(first_call, lines):
+def test_conclusion_is_about_jit_before_op_by_op(first_call, lines):
     op_by_op = measured("r1", "jax", "eager", 8e-3, first_run=first_call)
     jitted = [measured("r2", "jit", "jit", 2e-3, compile=0.5, first_run=0.1)]
     found = conclusion(explanation(made_runs.session(op_by_op, *jitted), "s"))
@@ -206,7 +206,7 @@ def test_what_is_still_measured_is_not_to_be_run_again():
     assert found.action.startswith("nothing was measured")
 
 
-def test_parts_are_in_the_unit_of_the_whole_and_a_wide_interval_is_its_ends():
+def test_parts_have_the_unit_of_the_whole():
     assert parts_of([0.0123, 0.0456], 0.0579) == (["12.3 ms", "45.6 ms"], "57.9 ms")
     assert spread(0.097, 0.010, 0.012) == "± 9.7 %"
     assert spread(1.36, 0.012, 0.096) == "12 ms to 96 ms"

@@ -19,7 +19,7 @@ PARTS = st.lists(st.floats(0, 1e5, allow_nan=False), min_size=1, max_size=10)
 
 
 @given(PARTS)
-def test_what_is_written_adds_up_and_is_moved_by_no_more_than_one_unit(parts):
+def test_rounded_parts_add_up(parts):
     texts, total = round_parts(parts, sum(parts))
     written = [float(text.removesuffix(" s")) for text in texts]
     assert sum(written) == pytest.approx(float(total.removesuffix(" s")), abs=1e-6)
@@ -52,7 +52,7 @@ def asked(*after, warning="", wall=10.0):
 PLAN = made_runs.planned("r2", workload="train.py:step")
 
 
-def test_a_function_that_was_asked_for_stands_in_the_json_and_where_it_failed_in_the_summary():
+def test_requested_function_in_json_and_summary():
     summary, function = asked(PLAN, e.RunFinished(run="r2", status="failed", error="not measured: TypeError: no"))
     assert "--function step: not measured: TypeError: no" in summary
     assert (function["run"], function["status"]) == ("r2", "failed")
@@ -62,19 +62,19 @@ def test_a_function_that_was_asked_for_stands_in_the_json_and_where_it_failed_in
 
 
 @pytest.mark.parametrize("code", ["function_not_called", "function_not_kept", "function_not_measured"])
-def test_a_function_that_was_never_called_is_told_with_what_to_do(code):
+def test_requested_function_that_was_never_called(code):
     summary, function = asked(warning=code)
     assert "no call of stp was compiled. Try step." in summary
     assert (function["status"], function["run"]) == ("not_measured", None)
 
 
-def test_how_many_findings_there_are_is_left_to_the_conclusion_which_counts_those_of_explain():
+def test_conclusion_counts_the_findings_of_explain():
     runs = [made.compiled(f"f{number}", "new_function", compile_seconds=1.0, count=20) for number in range(8)]
     session = fold(made.HEADER, made.program(*runs, wall=20.0))
     assert "more finding" not in "\n".join(summary_lines(session))
 
 
-def test_the_kernels_of_a_capture_window_are_one_table_and_no_empty_groups():
+def test_kernels_of_a_window_are_one_table():
     session = made.session(made.sampled(0, 5.0, {"host_busy": 5.0}))
     for number, module in enumerate(("jit_init", "jit_step"), start=2):
         row = sessions.kernel_times(f"fusion.{number}", number, 3, module=module, device="cuda:0")

@@ -70,14 +70,14 @@ def test_whether_a_program_fits_is_said_without_a_capture(events, exit_code, wor
         ("compile", "cpu:0", (), "peak memory 30.0 GiB (memory"),
     ],
 )
-def test_the_memory_of_a_run_says_how_much_its_device_has_which_need_not_be_here(how, device, more, words):
+def test_memory_of_a_run_names_its_devices_memory(how, device, more, words):
     planned = e.RunPlanned(run="r1", spec=e.RunSpec(workload="f", variant="jit", how=how, device=device))
     needed = e.MemoryReported(run="r1", argument_bytes=20 << 30, output_bytes=10 << 30, temporary_bytes=0)
     picture = memory_of_run(fold(e.Header(), [planned, needed, *more]), "r1")
     assert next(memory_heading(picture)).startswith(words)
 
 
-def test_the_memory_of_a_dump_says_how_much_the_device_has_that_it_names():
+def test_memory_of_a_dump_names_its_devices_memory():
     for device, words in (("NVIDIA H100 80GB HBM3", "needs 2.50 MiB of 79.1 GiB"), ("", "peak memory 2.50 MiB (est")):
         picture = memory_of_dump(ModuleStages("m", "m", {"hlo": lambda: HLO}, device=device))
         assert next(memory_heading(picture)).startswith(words)
@@ -107,7 +107,7 @@ def test_pieces_add_up_to_what_json_writes(data):
     assert "".join(json_pieces(_streamed(data))) == expected
 
 
-def test_an_iterator_is_asked_for_few_items_at_a_time_and_an_empty_one_is_a_list():
+def test_json_of_an_iterator_is_lazy():
     asked = []
 
     def items():
@@ -169,7 +169,7 @@ def test_rows_are_bounded_and_what_is_left_out_is_counted(make):
         assert said["truncated"].get("rows", 0) == len(rows) - most
 
 
-def test_the_verdict_is_of_the_chosen_run_and_of_a_baseline_that_of_the_fastest_right_one():
+def test_verdict_of_the_chosen_run():
     def verdicts(tape):
         (group,) = groups(tape.session())
         return [verdict_parts(group, leading_run(group, chosen)) for chosen in group.runs]

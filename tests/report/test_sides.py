@@ -63,7 +63,7 @@ def test_of_sides_that_are_alike_more_launches_only_show_that():
     assert more_launches_text(apart).endswith(" more launches would decide it)")
 
 
-def test_a_ratio_that_is_not_that_of_the_medians_says_where_both_come_from():
+def test_ratio_unlike_the_medians_is_explained():
     result = ab_result(session_with(0.5e-3), "r1")
     assert ("call", "A 1.00 ms ± 0.50 % · B 500 µs ± 0.99 %") in basis_lines(result)
     slow = replace(result.sides[1], summary=replace(result.sides[1].summary, median=2e-3))
@@ -77,7 +77,7 @@ def test_a_ratio_that_is_not_that_of_the_medians_says_where_both_come_from():
     (1.002e-3, False, ""),
     (0.99e-3, False, ""),
 ])  # fmt: skip
-def test_medians_that_name_the_other_side_say_what_the_ratio_is_of(median, fast, what):
+def test_medians_that_contradict_the_ratio(median, fast, what):
     """B is 1.02 times as fast in its pairs; the medians of all calls seem to contradict that."""
     result = ab_result(session_with(1e-3 / 1.02), "r1")
     (versus,) = result.versus
@@ -109,7 +109,7 @@ def test_the_kept_margin_is_the_one_that_counts():
     assert recorder(DIFFERENCE)(other)["runs"][0]["side"] is None, "the other way round nothing was measured"
 
 
-def test_settings_that_only_one_side_has_differ_unless_the_other_has_no_jax():
+def test_settings_of_one_side_differ_if_both_have_jax():
     def told(before, after):
         table = environment_table(SimpleNamespace(environment=environments(before, after)))
         return [row.code for row in table.rows], list(table.notes)

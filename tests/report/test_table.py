@@ -68,7 +68,7 @@ def test_unknown_is_a_dash_and_zero_is_not(cell, text):
     assert plain(cell) == text
 
 
-def test_one_column_gives_way_until_a_line_fits_and_wrapping_never_breaks_a_word():
+def test_one_column_gives_way():
     first = column("name", lambda cell: cell, gives_way=True)
     lines = list(text_lines(Table((first, column("value", lambda _: "v" * 10)), ["n" * 60]), width=40))
     assert max(map(columns, lines)) == 40

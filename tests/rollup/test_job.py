@@ -89,7 +89,7 @@ def test_a_session_that_has_grown_since_or_has_no_end_is_read(tmp_path, read_ses
     assert [(finding.code, finding.index) for finding in found.findings] == [("process_failed", 2)]
 
 
-def test_a_process_that_was_started_again_counts_by_its_newest_session(tmp_path, read_sessions):
+def test_restarted_process_counts_by_its_newest_session(tmp_path, read_sessions):
     roll_all(job(tmp_path, loop(), loop(), loop()))
     process(tmp_path, 1, 3, *loop(data=0.3))
     found = read_job_figures(tmp_path)
@@ -129,7 +129,7 @@ def three_rolled(tmp_path_factory):
     ("table", "damage"),
     [*(("processes", damage) for damage in (Path.unlink, empty, torn, foreign, of_another_version)), ("parts", torn)],
 )
-def test_a_roll_up_that_cannot_be_used_is_replaced_by_its_session(tmp_path, three_rolled, read_sessions, table, damage):
+def test_unusable_roll_up_is_replaced_by_its_session(tmp_path, three_rolled, read_sessions, table, damage):
     expected = read_job_figures(shutil.copytree(three_rolled, tmp_path, dirs_exist_ok=True))
     path = file_of(tmp_path, table, 1)
     damage(path)
@@ -275,7 +275,7 @@ def test_steps_that_cannot_be_read_are_unknown(three):
     assert "damaged: rollup/overview/process-00001.parquet" in found.notices[0]
 
 
-def test_one_file_for_all_processes_counts_until_one_of_them_changes(three, monkeypatch):
+def test_common_roll_up_counts_until_a_process_changes(three, monkeypatch):
     expected = steps_in(roll_all(three)).grid(20)
     figures = read_job_figures(three)
     monkeypatch.setattr("jaxprof.jobs.roll_ups.MANY", 2)

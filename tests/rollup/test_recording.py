@@ -75,7 +75,7 @@ def test_a_short_program_has_none(tmp_path):
     assert not (tmp_path / "rollup").exists()
 
 
-def test_the_last_whole_one_stays_where_the_next_cannot_be_written(tmp_path, monkeypatch):
+def test_failed_roll_up_keeps_the_last_one(tmp_path, monkeypatch):
     """A disk that is full in the middle of a file: the recording goes on."""
 
     def full(table, path, **options):

@@ -211,7 +211,7 @@ def test_a_child_is_killed_with_its_own_children(child):
     assert os.read(child._events, 1) == b""
 
 
-def test_a_child_that_cannot_be_started_leaves_no_descriptor_open():
+def test_failed_start_closes_all_descriptors():
     before = open_descriptors()
     with pytest.raises(WorkerError, match="the child could not be started with /nowhere/python"):
         start_child("", python="/nowhere/python")

@@ -57,7 +57,7 @@ def test_a_signal_that_is_ignored_stays_ignored():
         signal.signal(signal.SIGHUP, before)
 
 
-def test_a_fault_of_the_scheduler_is_raised_and_the_log_is_closed(tmp_path):
+def test_fault_of_the_scheduler_is_raised(tmp_path):
     path = tmp_path / "x.jaxprof"
     with pytest.raises(RuntimeError, match="a fault"):
         headless_runs(Terminal(), then=Mock(side_effect=RuntimeError("a fault")), path=path).work([])

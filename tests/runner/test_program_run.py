@@ -218,7 +218,7 @@ def test_a_hang_up_counts_only_if_it_ended_the_program(stage, code, status, reas
     assert (going.end().status, going.events[-1].reason) == (status, reason)
 
 
-def test_an_exception_is_recorded_although_its_process_waits_for_others_at_its_exit(stage, monkeypatch):
+def test_exception_is_recorded_before_a_waiting_exit(stage, monkeypatch):
     monkeypatch.setattr("jaxprof.runner.program_run.ENDING_SECONDS", 0.05)
     one = stage(Told(ProgramEnded(exit_code=None, wall_seconds=1.0, error="ValueError: no"), code=1, goes_on=True))
     one.begin()

@@ -57,7 +57,7 @@ def test_a_revision_keeps_an_absent_devices_compiler_on_path(tmp_path, monkeypat
     assert [run.error for run in session.runs.values()] == [os.pathsep.join(["tree", "wheels"]), "wheels"]
 
 
-def test_where_no_engine_can_run_a_profile_is_read_in_this_thread(tmp_path, monkeypatch):
+def test_profile_is_read_without_an_engine(tmp_path, monkeypatch):
     stage = Stage(tmp_path, monkeypatch, "")
     really_read = imported.import_profile
 

@@ -114,7 +114,7 @@ def test_all_sides_are_one_family_in_whole_launches(three):
 
 @pytest.mark.process
 @pytest.mark.parametrize(("run", "verdict"), [("r2", "slower"), ("r3", "same")])
-def test_what_happens_once_in_a_process_is_compared_over_launches(three, run, verdict):
+def test_phases_of_a_process_are_compared_over_launches(three, run, verdict):
     (pair,) = session_difference(three, three, run_before="r1", run_after=run).runs
     assert [row.times.verdict for row in pair.phases if row.code == "compile"] == [verdict]
 

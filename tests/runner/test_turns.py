@@ -279,7 +279,7 @@ def test_the_hard_cap_is_of_all_launches_together(stage, monkeypatch):
 
 
 @pytest.mark.process
-def test_a_device_that_one_process_holds_is_used_by_one_at_a_time(stage):
+def test_exclusive_device_is_used_by_one_process(stage):
     stage.scheduler._placement = lambda planned, interpreter: WorkerEnvironment(environment={}, device="cpu:0")
     session = stage.take("a", "b", device="tpu:0")
     assert len(list(itertools.groupby(blocks(session, 1)))) == 2

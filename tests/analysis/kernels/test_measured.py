@@ -92,7 +92,7 @@ def test_a_loop_has_its_line_and_the_rate_of_what_it_runs(inside_seconds, rate):
     ]
 
 
-def test_seconds_of_a_call_are_those_of_one_device_and_of_the_capture_with_names():
+def test_seconds_of_a_call_are_of_one_device():
     rows = [_row("sum", 4e-6), _row("sum", 2e-6, device="gpu:1"), _row("out", 1e-6)]
     of = _captured(_capture(*rows, kind="attribution", calls=2), _capture(_row("graph", 1.0)))
     assert seconds_per_call(of.runs["r1"]) == pytest.approx({"sum": 1.5e-6, "out": 0.5e-6})
@@ -204,7 +204,7 @@ def test_what_fits_a_cache_or_shares_the_machine_is_no_ceiling(state_home):
     assert ceilings_for(later, last(later)) is None
 
 
-def test_a_known_gpu_has_the_vendors_and_what_was_measured_replaces_them():
+def test_measured_rates_replace_the_vendors():
     of = [machine(workloads, device="cuda:0", kind=H100) for workloads in (None, JUDGED)]
     vendor, found = (ceilings_for(each, last(each)) for each in of)
     assert vendor.bandwidth > 3e12
@@ -213,7 +213,7 @@ def test_a_known_gpu_has_the_vendors_and_what_was_measured_replaces_them():
 
 
 @pytest.mark.parametrize(("device", "name"), [("4xh100:8", "h100"), ("cpu:0", None)])
-def test_a_program_that_was_compiled_for_a_device_elsewhere_has_that_ones(device, name):
+def test_absent_device_has_its_own_ceilings(device, name):
     of = session(planned(how="compile", device=device), host=HERE)
     found = ceilings_for(of, last(of))
     assert (found and found.name) == name

@@ -44,7 +44,7 @@ def sorted_names(ranking, column, *, turned=False):
     return names(ranking, sort_kernels(ranking, range(len(ranking)), column, turned=turned))
 
 
-def test_with_a_device_shares_are_of_least_time_and_measured_time_comes_first():
+def test_basis_of_shares():
     assert (Ranking(KERNELS).basis, Ranking(KERNELS, H100).basis) == ("bytes", "least")
     assert sorted_names(Ranking(KERNELS), "share")[0] == "dot.1"
     assert Ranking(KERNELS, None, times(other=1.0)).basis == "bytes", "names of another program are no measure"
@@ -58,7 +58,7 @@ def test_with_a_device_shares_are_of_least_time_and_measured_time_comes_first():
     assert sorted_names(measured, "share", turned=True)[:2] == ["dot.1", "reduce.1"], "unknown stays last"
 
 
-def test_a_collective_is_bound_by_its_links_and_a_run_has_a_bound_and_an_estimate():
+def test_collective_is_bound_by_its_links():
     summed = "all-reduce(x), channel_id=1, replica_groups=[1,8]<=[8], to_apply=add"
     exchange = written(
         f"x = f32[4194304] parameter(0)\nROOT r = f32[4194304] {summed}", "is_scheduled=true, num_partitions=8"
@@ -102,7 +102,7 @@ def test_groups_are_a_tree_with_sums():
     held_cases("groups_of_kernels.txt", told)
 
 
-def test_every_column_sorts_and_its_opposite_keeps_what_is_unknown_last():
+def test_unknown_values_sort_last_in_both_orders():
     ranking, told = Ranking(KERNELS, H100, times(**{"dot.1": 1e-6, "reduce.1": 2e-6})), {}
     for column in (*SORTS[:2], "measured", *SORTS[2:]):
         told[column] = figures_text(*(sorted_names(ranking, column, turned=turned) for turned in (False, True)))
@@ -111,7 +111,7 @@ def test_every_column_sorts_and_its_opposite_keeps_what_is_unknown_last():
     held_cases("orders_of_kernels.txt", told)
 
 
-def test_without_origins_a_filter_leaves_what_names_and_kinds_tell():
+def test_filter_without_origins():
     ranking = Ranking(KERNELS)
 
     def cheap(text):

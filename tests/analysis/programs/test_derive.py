@@ -32,7 +32,7 @@ def test_the_time_line_adds_up_whatever_was_seen(stretches, wall):
     assert found.wall_seconds >= wall
 
 
-def test_what_was_not_seen_comes_last_and_is_no_estimate_of_anything():
+def test_unseen_time_comes_last():
     found = made.result(made.sampled(2, 3.0, {"compile": 1.0, "device_busy": 2.0}), wall=10.0)
     assert (found.timeline[-1].state, found.timeline[-1].seconds) == (NOT_SEEN, pytest.approx(7.0))
     assert {share.state for share in found.timeline if share.exact} == {*e.STAGES}, "what JAX reports"
@@ -57,7 +57,7 @@ def test_a_program_that_runs_lasts_until_its_last_event():
     assert (again.wall_seconds, again.states["waiting"], again.states["device_busy"]) == (5.0, 1.0, 4.0)
 
 
-def test_what_comes_beside_a_program_that_runs_makes_it_last_longer():
+def test_events_of_other_runs_extend_a_running_program():
     """Every half second; within one its figures are those that are kept."""
     session = made.session(*made.steady(4, {"device_busy": 1.0}), wall=None)
     kept = program_result(session, made.RUN)
@@ -75,7 +75,7 @@ def test_the_stages_of_several_compilations_have_a_spread():
     assert made.result(made.compiled()).functions[0].spreads() == {}
 
 
-def test_functions_are_told_apart_by_where_they_are_defined_and_count_each_compilation():
+def test_functions_are_grouped_by_definition():
     rows = [made.compiled("<lambda>", defined_at=made.at(line, "")) for line in (4, 9, 4)]
     more = made.compiled("<lambda>", "shape", defined_at=made.at(9, ""), count=99)
     found = {one.defined_at.line: one for one in made.result(*rows, more).functions}
@@ -117,7 +117,7 @@ def test_copies_are_added_up_by_direction_and_line():
     held("transfers.txt", figures_text(*found))
 
 
-def test_a_run_that_was_only_planned_is_a_program_in_which_nothing_was_seen():
+def test_planned_program_has_no_time_line():
     session = fold(made.HEADER, made.program(wall=None)[:1])
     found = program_result(session, made.RUN)
     assert session.programs == [session.runs[made.RUN]]
@@ -199,7 +199,7 @@ def test_what_a_pause_is():
         (4.6, ["state", "standstill"], True),
     ],
 )
-def test_a_pause_in_whose_middle_the_recorder_ran_is_none_without_a_signal(at, found_by, paused):
+def test_pause_with_samples_needs_a_signal(at, found_by, paused):
     """A GPU's driver that maps memory keeps all threads of a process waiting."""
     reading = e.DeviceReading(run=made.RUN, device="cuda:0", monotonic_seconds=BEGAN + at, utilisation=0.0)
     windows = made.steady(8, {"device_busy": 0.75, "paused": 0.25})

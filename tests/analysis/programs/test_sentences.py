@@ -20,7 +20,7 @@ def test_a_kind_of_a_newer_version_has_none():
     assert note_text(e.Note(code="newer")) == window_text(e.CaptureWindow(state="failed", code="newer")) == ""
 
 
-def test_the_first_change_stands_for_all_where_there_is_little_room():
+def test_short_reason_has_the_first_change():
     shapes = [made.reason("shape", name, "f32[4]", "f32[8]") for name in ("b['x']", "b['y']")]
     more = made.reason("more", more=3)
     assert first_change(made.compiled(reasons=shapes[:1])) == "shape f32[4] → f32[8]"

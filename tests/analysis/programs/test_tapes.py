@@ -12,7 +12,7 @@ from tapes import names, unpacked
 
 
 @pytest.mark.parametrize("name", names("programs"))
-def test_the_planted_cause_is_found_first_and_nothing_is_said_that_is_not_so(name, tmp_path):
+def test_planted_cause_is_the_first_finding(name, tmp_path):
     outcome = outcome_of(unpacked("programs", name, tmp_path))
     faults = [f"{fault.kind}: {fault.text}" for fault in judge(read_case(CASES / f"{name}.py"), outcome)]
     assert faults == [], outcome.findings

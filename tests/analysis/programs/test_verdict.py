@@ -274,7 +274,7 @@ LOOPS = {
     ("leaves", "numbers", "called"),
     [(1, 0, (1, 0)), (3, 2, (1, 2)), (2, 2, (0, 2)), (900, 0, (256, 0)), (900, 1 << 40, (0, 256))],
 )
-def test_the_empty_call_has_the_arguments_of_the_function_that_is_called(leaves, numbers, called):
+def test_empty_call_has_the_functions_arguments(leaves, numbers, called):
     row, *events = inline(0.7, 0.3, 8e-6, leaves + 1, numbers=numbers)
     static = replace(row, signature=[*row.signature, made.leaf("n", "3", static=True)], signature_more=leaves - 1)
     assert made.result(static, *events).hot.brief_call == called
@@ -283,17 +283,17 @@ def test_the_empty_call_has_the_arguments_of_the_function_that_is_called(leaves,
 @pytest.mark.parametrize(
     ("ran", "each", "empty", "needed"), [(0.7, 8e-6, 0, True), (0.7, 8e-6, 7e-6, True), (0.9, 1e-3, 0, False)]
 )
-def test_an_empty_call_is_timed_where_it_can_tell_the_parts_of_brief_calls(ran, each, empty, needed):
+def test_empty_call_is_timed_for_brief_calls(ran, each, empty, needed):
     assert needs_empty_call(made.result(*inline(ran, 1 - ran, each, empty=empty)).hot) is needed
 
 
 @pytest.mark.parametrize(("callbacks", "held", "needed"), [(True, 0.9, True), (True, 0.1, False), (False, 0.9, False)])
-def test_an_empty_call_is_timed_where_it_can_bound_the_python_around_a_call(callbacks, held, needed):
+def test_empty_call_is_timed_for_callbacks(callbacks, held, needed):
     events = [*calling_back(held, callbacks=callbacks), made.steps(1000, 2e-3)]
     assert needs_empty_call(made.result(*events).hot) is needed
 
 
-def test_what_bounds_it_how_much_it_is_and_why_there_is_no_verdict():
+def test_verdict_with_share_or_reason():
     told = {why: made.result(*events, wall=10.0) for why, events in LOOPS.items()}
     for why, found in ((why, program.verdict) for why, program in told.items()):
         assert bool(found.reason) == (found.kind is None), why
@@ -349,7 +349,7 @@ def times_of(*counted):
         ([40e-6] * 18 + [50e-3] * 2, (18 * 40e-6 + 2 * 50e-3) / 20),  # most only queue their step, some wait for all
     ],
 )
-def test_how_long_a_call_is_in_most_passes_is_of_brief_passes_alone(single, each):
+def test_typical_call_is_of_brief_iterations(single, each):
     counted = replace(made.steps(len(single), sum(single) / len(single), lines={88: 1.0}), intervals_seconds=single)
     assert times_of(counted).each(88) == pytest.approx(each)
 
@@ -378,7 +378,7 @@ def of_two_parts(first, samples):
 
 
 @pytest.mark.parametrize(("samples", "told"), [(38, False), (41, True)])
-def test_two_parts_are_told_apart_from_one_and_a_quarter_standard_errors_of_their_difference_on(samples, told):
+def test_parts_differ_by_at_least_their_error(samples, told):
     """Of shares p and q of n samples it is the root of (p + q - (p - q)²) / n, as of a multinomial distribution."""
     found = of_two_parts(0.6, samples)
     assert (found.kind == "device-bound") == told
@@ -403,7 +403,7 @@ def test_a_loop_of_one_part_alone_needs_twelve_samples():
     assert of_two_parts(1.0, 1).reason == "it was too short (1 sample)"
 
 
-def test_a_row_of_a_ledger_may_stand_for_any_number_of_compilations():
+def test_row_stands_for_many_compilations():
     row = e.Compiled(run="r1", function="add", reason_code="shape", library=True, count=1 << 60)
     assert recompilations([row]) == [row], "not within 60 s if they are counted one by one"
 
@@ -430,7 +430,7 @@ def test_what_launching_takes_is_not_called_the_devices_work():
         (-5.0, 5.0, "idle", ""),  # a server waits for its first request
     ],
 )
-def test_what_takes_long_outside_the_loop_has_its_line_among_the_largest_costs(began, took, kind, words):
+def test_cost_outside_the_loop_has_its_line(began, took, kind, words):
     lines = [
         made.line(12, 0.8 * took, "host_busy", "sort()", "load", kind=kind, loop=None),
         made.line(20, 0.2 * took, "waiting", "read()", "parse", kind=kind, loop=None),
@@ -453,7 +453,7 @@ def test_what_takes_long_outside_the_loop_has_its_line_among_the_largest_costs(b
         (None, [], "of 10.0 s"),  # it runs
     ],
 )
-def test_the_time_after_the_last_line_is_a_cost_where_the_recording_saw_that_line(wall, notes, words):
+def test_time_after_the_last_line_is_a_cost(wall, notes, words):
     notes = [e.Note(**note) for note in notes]
     cost, _ = program_cost(made.result(*loop(made.line(89, 0.3, "host_busy", "log")), wall=wall, notes=notes))
     assert words in cost

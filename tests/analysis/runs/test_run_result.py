@@ -40,7 +40,7 @@ def times(factor):
     return [factor * value for value in STEADY]
 
 
-def test_two_blocks_are_in_turns_and_three_of_which_two_come_first_are_not():
+def test_blocks_in_turns():
     other = RunLaunch(1, turns=[Turn(3, (1.0,))])
     for numbers, in_turns in (((2,), True), ((1, 2), False), ((2, 4), True)):
         turns = _turn_blocks(RunLaunch(1, turns=[Turn(number, (1.0,)) for number in numbers]), other)
@@ -256,7 +256,7 @@ def test_a_loop_whose_length_depends_on_the_data_is_unknown():
     assert "while" in cost.note
 
 
-def test_of_a_conditional_the_dearest_branch_counts_and_it_is_said():
+def test_conditional_costs_its_most_expensive_branch():
     cost = cost_of(compiled(lambda x: lax.cond(x[0, 0] > 0, lambda y: y @ y @ y, lambda y: y @ y, x)))
     assert cost.flops == pytest.approx(2 * PRODUCT, abs=8)
     assert cost.note.startswith("upper bound")

@@ -32,7 +32,7 @@ def flame(rows):
 
 
 @given(STACKS)
-def test_a_frame_is_its_own_time_and_that_of_the_frames_inside_it(rows):
+def test_frame_is_own_time_and_inner_frames(rows):
     graph = flame(rows)
     assert graph.root.total == sum(ps for _, ps in rows) == sum(frame.own for frame in graph.frames)
     for frame in graph.frames:
@@ -50,7 +50,7 @@ def test_scopes_by_the_thousand_are_shown_to_a_depth():
     assert names("jit(step)/block/dot") == ["step", "block", "kernel"]
 
 
-def test_the_frames_of_a_program_are_its_wall_time_to_the_picosecond():
+def test_program_frames_add_up_to_the_wall_time():
     """What they are is in `tests/net/program.txt`."""
     lines = [made.line(91, 0.25, "device_busy", "float()"), made.line(12, 0.5, "host_busy", under=90, function="load")]
     program = made.result(*made.steady(10, {"device_busy": 0.4, "host_busy": 0.5}, lines), wall=20.5)

@@ -55,7 +55,7 @@ def test_self_times_add_up_to_the_busy_time_that_counting_gives(given, begin, le
 
 
 @given(spans, st.integers(0, SPAN), st.integers(1, SPAN))
-def test_intervals_that_overlap_without_nesting_are_busy_time_once(given, begin, length):
+def test_overlapping_intervals_count_once(given, begin, length):
     found = total(
         made(lane("tpu:0", "Async XLA Ops", "async", [("copy", *span) for span in given])), begin, begin + length
     )

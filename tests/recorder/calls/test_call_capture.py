@@ -118,7 +118,7 @@ def test_a_call_inside_a_transformation_has_no_values_to_keep():
     assert found[0].arguments()[0][0].shape == (3,)
 
 
-def test_objects_and_names_that_no_array_has_stay_inside_the_call():
+def test_objects_without_arrays_stay_in_the_call():
     def scaled(x, *, by, kind):
         return x * by if kind == "times" else x + by
 

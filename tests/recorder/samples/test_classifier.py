@@ -122,7 +122,7 @@ class TestHost:
         os.close(reading)
         os.close(writing)
 
-    def test_a_call_in_c_that_waits_for_a_message_is_idle_and_one_of_that_name_on_a_table_is_not(self):
+    def test_call_in_c_that_waits_for_a_message_is_idle(self):
         poll = select = _step
         connection = SimpleNamespace(recv=_step, poll=_step, select=_step)
         idle, host = [connection.recv(1), connection.poll(), poll()], [connection.select(), select()]
@@ -167,7 +167,7 @@ class TestData:
             _works(classifier, _step(prepare()))
         assert classifier.classify(kept[-1]).kind == DATA, "an argument of the call itself"
 
-    def test_an_iterator_that_feeds_the_loop_and_one_of_which_nothing_is_used(self):
+    def test_iterator_is_data_only_if_its_items_are_used(self):
         classifier, kept = Classifier(), []
 
         def rows():
@@ -195,7 +195,7 @@ class TestData:
         )
         assert classifier.classify(stack).kind == HOST
 
-    def test_of_lines_that_no_sample_saw_the_next_item_is_no_data_and_what_is_made_for_the_step_is(self):
+    def test_unseen_line_is_data_if_it_feeds_the_step(self):
         classifier, rows = Classifier(), [[1.0], [2.0]]
         for number, row in enumerate(rows):
             inputs = [number, *map(abs, row)]
@@ -218,7 +218,7 @@ class TestData:
             ("draw(figure.item)", HOST),
         ],
     )
-    def test_of_a_line_that_no_sample_saw_and_that_may_fetch_an_array_nothing_is_said(self, monkeypatch, line, kind):
+    def test_unseen_line_that_may_fetch_is_unknown(self, monkeypatch, line, kind):
         source = f"for _ in range(9):\n    {line}\n"
         monkeypatch.setattr("jaxprof.recorder.samples.flow.tree_of", lambda file: ast.parse(source))
         assert Classifier().at_line(compile(source, "walk.py", "exec"), 2, 1)[0] == kind
@@ -248,7 +248,7 @@ class TestData:
         for outside in steps():
             assert classifier.classify(outside).kind == HOST
 
-    def test_a_generator_under_the_call_that_also_hands_to_jax_is_data(self):
+    def test_generator_under_the_call_is_data(self):
         """`functools.reduce(step, batches(), state)` has one instruction for both."""
         made = []
         used = []
@@ -287,7 +287,7 @@ class TestLoops:
             (0, 2, "inner"),
         ]
 
-    def test_the_loop_that_a_generator_feeds_is_the_programs_and_one_that_is_traced_is_unrolled(self):
+    def test_loop_around_a_generator_is_the_programs(self):
         def fed():
             for _ in range(1):
                 yield _stack()
@@ -344,7 +344,7 @@ class TestJax:
             stack.ready, stack.array_bytes = ready, size
             assert classifier.classify(stack).kind == kind
 
-    def test_a_method_of_an_array_is_dispatched_and_a_compiled_function_that_is_called_like_one_is_not(self):
+    def test_method_of_an_array_is_dispatch(self):
         """Also where a compilation was seen under it: `x.at[i].add(y)` compiles what it needs."""
         _identity.clear_cache()
         for called, kind in ((jnp.zeros(3).at[0].add, DISPATCH), (_identity, COMPILED)):
@@ -354,7 +354,7 @@ class TestJax:
             classifier.compiling_at(stack)
             assert classifier.classify(stack).kind == kind
 
-    def test_python_that_a_compiled_function_calls_is_a_callback_at_the_line_of_that_call(self):
+    def test_callback_has_the_line_of_the_compiled_call(self):
         def note(value):
             np.asarray(value)
             stacks.append(read_stack(sys._getframe(0)))
@@ -404,7 +404,7 @@ class TestJax:
             TRANSFER,
         ]
 
-    def test_a_copy_over_the_host_that_device_put_makes_was_asked_for(self):
+    def test_copy_by_device_put_is_requested(self):
         """From one sharding to another on a CPU, the shards are read and put together again."""
 
         def implicit(outermost):
@@ -456,7 +456,7 @@ def batched_device_put(aval, xs):
     ("values", "size"),
     [([3], 0), ([np.zeros(5, np.float32), np.float32(1)], 24), ([object()], None), ([np.zeros(5), object()], None)],
 )
-def test_the_size_of_what_is_put_is_that_of_the_arrays_and_not_of_their_type(monkeypatch, values, size):
+def test_put_bytes_are_those_of_the_arrays(monkeypatch, values, size):
     monkeypatch.setattr("jaxprof.recorder.samples.stack.frame_kind", lambda frame: JAX)
     assert batched_device_put("f32[5]", values).put_bytes == size
 
@@ -477,7 +477,7 @@ def _init_backend():
     return _stack()
 
 
-def test_the_start_of_a_backend_is_no_dispatch_of_the_first_operation(monkeypatch):
+def test_start_of_a_backend_is_no_dispatch(monkeypatch):
     is_jax = {True: JAX, False: USER}
     starts = _init_backend.__name__
     monkeypatch.setattr(
@@ -494,7 +494,7 @@ def test_jax_starts_its_backend_in_the_function_of_that_name():
     assert "('call', '_init_backend')" in done.stdout
 
 
-def test_a_brief_wait_ended_at_an_operation_only_if_its_line_does_nothing_else():
+def test_brief_wait_on_a_line_with_other_work():
     seen = replace(Classifier().classify(_stack()), kind=DISPATCH)
     kinds = [replace(seen, shares_line=shared).while_locked(forced=False, brief=True).kind for shared in (False, True)]
     assert kinds == [DISPATCH, UNSEEN]
@@ -510,7 +510,7 @@ def test_a_brief_wait_ended_at_an_operation_only_if_its_line_does_nothing_else()
         (TRANSFER, False, TRANSFER),
     ],
 )
-def test_a_sample_that_waited_for_the_lock_saw_where_it_was_given_away(kind, forced, becomes):
+def test_sample_after_a_wait_shows_where_the_lock_was_released(kind, forced, becomes):
     seen = Classifier().classify(_stack())
     earlier = Seen(kind, seen.line, seen.sites).while_locked(forced=forced)
     assert earlier.kind == becomes

@@ -98,7 +98,7 @@ class TestMoments:
         assert log.events(300.0, 1.0) == []
         assert _told(log.events(300.0, 1.0, final=True)) == [("", 1, 2)]
 
-    def test_without_a_counter_passes_are_numbered_from_the_first_one_seen_and_there_is_none_outside(self):
+    def test_iterations_without_a_counter_are_numbered(self):
         log = MomentLog(LOOP, [], seen_before=40)
         log.take([*_ends(0.5, 0.5), LEFT, *_ends(0.5, began=200.0), LEFT, LEFT], {})
         assert log.seen == 45
@@ -163,7 +163,7 @@ def test_passes_taken_at_once_are_those_taken_one_by_one():
         assert event.seconds == pytest.approx(other.seconds, abs=1e-6)
 
 
-def test_what_is_sent_of_a_loop_that_is_left_thousands_of_times_is_bounded():
+def test_events_of_a_loop_left_often_are_bounded():
     """As the inner one of two: its counter is read each time it begins."""
     log = MomentLog(LOOP, [STEP])
     for run in range(3000):
@@ -188,7 +188,7 @@ class TestSearch:
         assert (search.found, places) == (TOTAL, [None, None, None, 0, None])
 
     @pytest.mark.parametrize(("each", "step"), [(1, 0), (1, 2), (1, -1), (1, 32), (2, 1)])
-    def test_what_does_not_go_up_by_one_in_passes_that_follow_each_other_is_none(self, each, step):
+    def test_counter_has_to_grow_by_one(self, each, step):
         search = CounterSearch([STEP])
         for number in range(20):
             search.saw(each * number, [step * number])
@@ -215,7 +215,7 @@ def test_counts_are_those_of_the_counter(seen, told):
     assert (first.found_by, first.began_seconds, first.counts[0], first.seconds[0]) == ("number", 1.0, 3, 1.0)
 
 
-def test_a_loop_that_may_run_whole_between_two_looks_is_not_counted_by_its_counter():
+def test_brief_loop_is_not_counted_by_its_counter():
     log = NumberLog(LOOP, STEP)
     for look in range(40):
         log.saw(1.0 + look / 100, look * 27 % 64)

@@ -87,14 +87,14 @@ def test_the_clock_divides_and_the_samples_share_out():
 
 
 @pytest.mark.parametrize(("own", "lost"), [(0.04, 0.0), (0.45, 0.4)])
-def test_blocked_while_our_own_thread_had_the_lock_is_no_device_time(own, lost):
+def test_lock_of_our_own_thread_is_no_device_time(own, lost):
     event = _window((COMPILED, 0.5, False, 0.2), (HOST, 0.5, True, 0.2)).event(1.0, own_seconds=own)
     kinds = {line.kind: line.seconds for line in event.lines}
     assert kinds.get("contended", 0.0) == pytest.approx(lost)
     assert kinds["compiled"] == pytest.approx(0.6 - lost)
 
 
-def test_what_a_thread_ran_where_samples_saw_it_wait_is_nobodys_unless_lines_were_timed():
+def test_running_time_at_waits_needs_timed_lines():
     """Samples come where the lock is free; 0.6 s of the processor's time were somewhere in the pass."""
 
     def kinds(*waits, timed=None):
@@ -218,13 +218,13 @@ def _kinds(held, free, *, calls=None, busy=1.0, deep=1):
     return {(row.kind, row.line or 0): round(row.seconds, 6) for row in window.event(1.0, None, timed=timed).lines}
 
 
-def test_while_the_lock_is_held_the_time_is_of_python_at_a_line_that_was_timed():
+def test_held_lock_is_python_at_a_timed_line():
     assert _kinds(90, 10) == {("call", CALLS): 0.9, ("inline", CALLS): 0.1}
     assert _kinds(5, 95) == {("call", CALLS): 0.05, ("inline", CALLS): 0.95}
 
 
 @pytest.mark.parametrize(("shared", "unseen"), [(False, 0.0), (True, 0.6)])
-def test_python_on_a_line_with_other_work_is_not_known_to_be_its_dispatch(shared, unseen):
+def test_python_beside_other_work_is_unknown(shared, unseen):
     """Samples get the lock where it is given away: a sum before an operation on the same line is seen at that one."""
     place, path, window = UserLine(__file__, CALLS, "_train", "w[0]"), ((_train.__code__, CALLS),), SampleWindow(0.0)
     for number in range(100):
@@ -239,7 +239,7 @@ def test_python_on_a_line_with_other_work_is_not_known_to_be_its_dispatch(shared
     assert sum(row.seconds for row in rows if row.kind == UNSEEN) == pytest.approx(unseen * python)
 
 
-def test_in_a_function_that_the_loop_calls_each_line_has_its_time():
+def test_lines_of_a_called_function_have_their_times():
     """Samples see the call of a compiled function, which gives the lock away, and never the Python before it."""
     calls = LineTimes(BOOKS - 1)
     call = ((LEFT, 0.0), (JUMP, 0.0), (BOOKS, 0.0), (WORKS, 0.008), (JUMP, 0.01))
@@ -249,13 +249,13 @@ def test_in_a_function_that_the_loop_calls_each_line_has_its_time():
     assert _kinds(90, 10, calls=_calls({BOOKS: 0.0002, WORKS: 0.0998}))["call", WORKS] > 0.89
 
 
-def test_a_function_that_calls_itself_at_a_timed_line_is_split_once():
+def test_recursive_function_is_split_once():
     calls = _calls({BOOKS: 0.08, WORKS: 0.02})
     assert _kinds(90, 10, calls=calls, deep=3)["host", BOOKS] == 0.8
 
 
 @pytest.mark.parametrize("held", [True, False])
-def test_what_a_callback_takes_is_its_own_although_samples_come_when_it_has_ended(held):
+def test_callback_has_its_time_despite_late_samples(held):
     """It holds the lock, which samples get where it is given away: in the call of the compiled function."""
     place, path, window = UserLine(__file__, CALLS, "_train", "step"), ((_train.__code__, CALLS),), SampleWindow(0.0)
     for number in range(100):
@@ -276,7 +276,7 @@ def test_what_a_callback_takes_is_its_own_although_samples_come_when_it_has_ende
     }
 
 
-def test_a_lock_that_others_hold_is_not_known_to_be_pythons_at_the_line():
+def test_lock_of_other_threads_is_unknown():
     """By its clock the thread was blocked, and by the samples hardly ever without the lock held."""
     with_others = SampleWindow(0.0)
     for number in range(100):
@@ -290,7 +290,7 @@ def test_a_lock_that_others_hold_is_not_known_to_be_pythons_at_the_line():
 @pytest.mark.parametrize(
     ("busy", "delay", "more"), [(0.05, 0.3, {"preempted": 0.3}), (0.07, 0.1, {"preempted": 0.1}), (0.08, 0.0, {})]
 )
-def test_a_thread_that_was_kept_from_running_in_a_call_is_not_known_to_compute_nor_to_wait(busy, delay, more):
+def test_preempted_call_neither_computes_nor_waits(busy, delay, more):
     """The little that held the lock, which is never taken for blocked, is not the rest of it either. A thread that ran
     for longer than samples saw it run did so where they saw it blocked."""
     window = SampleWindow(0.0)
@@ -302,7 +302,7 @@ def test_a_thread_that_was_kept_from_running_in_a_call_is_not_known_to_compute_n
     assert found == {"inline": inline, "compiled": 0.2, "unseen": 0.1, **more}
 
 
-def test_waits_for_a_processor_are_a_part_of_a_lines_measured_time():
+def test_processor_waits_are_part_of_a_lines_time():
     """The line that was waited in has nine tenths of the time, the waits among them."""
     window = SampleWindow(0.0)
     place, path = UserLine(__file__, CALLS, "f", ""), ((_train.__code__, CALLS),)
@@ -327,7 +327,7 @@ def test_waits_for_a_processor_are_a_part_of_a_lines_measured_time():
     ],
     ids=["it did not run", "it ran"],
 )
-def test_what_a_line_takes_is_no_python_for_longer_than_the_thread_ran(busy, found):
+def test_python_of_a_line_is_bounded_by_the_cpu_clock(busy, found):
     """The call of a function for several devices waits until each has begun, where no sample sees it wait."""
     window, waits = SampleWindow(0.0), replace(SITE, at=replace(SITE.at, line=LOOP.line))
     for number in range(10):

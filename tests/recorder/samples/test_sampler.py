@@ -161,7 +161,7 @@ def test_a_program_that_reads_its_results():
     assert all(row.direction == "device_to_host" for row in rows)
 
 
-def test_stages_are_the_ledgers_own_and_settings_that_are_there_to_find_faults_are_noted():
+def test_stages_and_debug_settings_of_a_window():
     ledger = Ledger()
 
     def work(sampler):
@@ -178,7 +178,7 @@ def test_stages_are_the_ledgers_own_and_settings_that_are_there_to_find_faults_a
     assert [event.debug_settings for event in events if isinstance(event, e.ProgramSampled)][-1] == ["jax_debug_nans"]
 
 
-def test_the_line_of_a_setting_is_sought_in_the_programs_files_alone(tmp_path, monkeypatch):
+def test_line_of_a_setting_is_in_the_programs_files(tmp_path, monkeypatch):
     class Lazy(ModuleType):
         def __getattribute__(self, name):
             raise AssertionError("it would be imported now")
@@ -329,7 +329,7 @@ def test_a_slow_count_is_followed_by_a_long_pause():
     del kept
 
 
-def test_a_file_of_the_program_is_not_taken_for_pythons_own_module(tmp_path, monkeypatch):
+def test_file_named_like_a_module_of_python(tmp_path, monkeypatch):
     (tmp_path / "resource.py").write_text('raise AssertionError("it is the program that imports this")\n')
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "resource", raising=False)
@@ -386,7 +386,7 @@ def test_only_what_nothing_else_explains_is_a_stop(late, counts, still):
     assert pause_seconds(late, **{**STOPPED, **counts}) == pytest.approx(still)
 
 
-def test_passes_are_timed_by_a_clock_that_pauses_with_the_process():
+def test_iterations_exclude_pauses_of_the_process():
     moments = [(JUMP, 1.0), (5, 1.1), (JUMP, 3.0), (JUMP, 4.0)]
     assert without(moments, []) is moments
     assert [at for _, at in without(moments, [(1.5, 1.25)])] == pytest.approx([1.0, 1.1, 1.75, 2.75])
@@ -439,7 +439,7 @@ def test_a_short_lateness_of_a_busy_machine_is_no_stop(machine, runnable, found)
 @pytest.mark.parametrize(
     ("before", "waited", "found_by"), [(5.0, 0.0, "standstill"), (5.0, 0.9, "pressure"), (None, None, "standstill")]
 )
-def test_a_stop_needs_a_machine_on_which_nobody_waits_for_a_processor(machine, before, waited, found_by):
+def test_pause_needs_an_idle_machine(machine, before, waited, found_by):
     machine.pressure = before
     machine.test.mark()
     machine.pressure = None if before is None else before + waited
@@ -504,7 +504,7 @@ def standing(*positions, kind=COMPILED, until=60.0):
     return reported
 
 
-def test_a_missing_iteration_is_reported_with_all_stacks_for_as_long_as_it_is_missing():
+def test_missing_iteration_is_reported_with_all_stacks():
     reported = standing(*[10, 40] * 50, 20)
     assert [each.since_seconds for each in reported] == [pytest.approx(10.0, abs=0.2)] * len(reported)
     assert 3 <= len(reported) <= 12
@@ -546,14 +546,14 @@ def test_that_it_goes_on_is_reported():
         ("/cache/1234567890", ""),
     ],
 )
-def test_what_makes_the_folder_of_a_cache_another_one_at_each_start(folder, why, monkeypatch):
+def test_cache_folder_that_changes_at_each_start(folder, why, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "4711")
     changes_at_start.cache_clear()
     day, hour = time.strftime("%Y-%m-%d %H").split()
     assert changes_at_start(folder.format(pid=os.getpid(), now=time.time(), day=day, hour=hour)) == why
 
 
-def test_a_temporary_folder_with_a_name_of_its_own_is_known_by_its_rights(tmp_path, monkeypatch):
+def test_temporary_folder_is_known_by_its_rights(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     for name, rights, why in (("cache_k3jx_0qa", 0o700, "temporary"), ("cache_k3jx_0qb", 0o755, "")):
         (tmp_path / name).mkdir(mode=rights)

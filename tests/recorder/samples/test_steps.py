@@ -163,7 +163,7 @@ def test_the_hot_loop_is_the_innermost_that_holds_most(seen, hot):
 
 
 class TestLineTimes:
-    def test_what_lies_between_iterations_is_shared_out_over_the_lines(self):
+    def test_time_between_iterations_is_shared_by_the_lines(self):
         times = LineTimes(_inner(_train.__code__).line)
         moments = [(9, 0.5), (JUMP, 1.0), (4, 1.0), (5, 1.1), (JUMP, 2.0), (4, 2.0), (5, 2.5), (JUMP, 3.0), (4, 3.0)]
         assert times.take(moments) == 7
@@ -190,7 +190,7 @@ class TestLineTimes:
         times.take([(JUMP, 0.0), (3, 0.0), (JUMP, 1e-6), (3, 1e-6), (JUMP, 2e-6)])
         assert times.own_seconds() == pytest.approx({3: 2e-6})
 
-    def test_what_lies_between_leaving_a_loop_and_coming_back_is_none_of_it(self):
+    def test_time_outside_the_loop_is_excluded(self):
         times = LineTimes(_inner(_train.__code__).line)
         again = [(4, 9.0), (5, 9.5), (JUMP, 10.0), (4, 10.0), (5, 10.25), (JUMP, 11.0)]
         moments = [(JUMP, 1.0), (4, 1.0), (5, 1.1), (JUMP, 2.0), (4, 2.0), (LEFT, 2.1), *again]
@@ -312,7 +312,7 @@ class TestMonitoring:
 
 
 @monitored
-def test_lines_of_a_function_that_the_loop_calls_are_timed_beside_it(monkeypatch):
+def test_lines_of_a_called_function_are_timed(monkeypatch):
     monkeypatch.setattr(monitored_loop, "maker_of", lambda value: "user" if value is abs else "")
     loop = _inner(_train.__code__)
     clock = monitored_loop.MonitoredLines(threading.get_ident())
@@ -587,7 +587,7 @@ def fit(table, w):
         ("jax.device_put(load())", False),
     ],
 )
-def test_what_a_call_takes_is_the_same_where_nothing_in_the_loop_can_change_it(tmp_path, call, unchanging):
+def test_arguments_that_no_statement_changes(tmp_path, call, unchanging):
     file = tmp_path / (re.sub(r"\W", "_", call) + ".py")  # trees are kept by path
     file.write_text(PLACED.format(*(call if ("self" in call) is own else "w" for own in (True, False))))
     os.utime(file, (1, 1))

@@ -53,7 +53,7 @@ class Elements(HTMLParser):
 
 
 @pytest.mark.parametrize("make", SESSIONS)
-def test_every_session_is_a_well_formed_page_that_fetches_nothing(make):
+def test_page_is_well_formed_and_fetches_nothing(make):
     found = Elements(to_page(make(), "last"))
     assert not found.open
     for tag, attributes in found.seen:
@@ -68,7 +68,7 @@ def hash_of(content):
     return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
-def test_the_policy_allows_its_own_script_and_style_and_nothing_else():
+def test_policy_allows_own_script_and_style_alone():
     found = Elements(to_page(sessions.whole(), "last"))
     (policy,) = [meta["content"] for meta in found.named("meta") if meta.get("http-equiv")]
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))

@@ -61,7 +61,7 @@ def test_a_page_draws_every_chart_and_complains_of_nothing(show, make):
     assert undisturbed(page)
 
 
-def test_what_runs_a_script_all_the_same_is_stopped_by_the_policy(show):
+def test_policy_stops_injected_scripts(show):
     page = show(sessions.whole())
     page.ask(
         "document.body.insertAdjacentHTML('beforeend', '<button id=b onclick=\"window.ran = 1\">x</button>'); b.click()"
@@ -122,7 +122,7 @@ def test_the_script_writes_quantities_as_the_reports_do(show):
     assert page.ask(f"{json.dumps(shares)}.map((value) => units.percent(value))") == [units.percent(s) for s in shares]
 
 
-def test_a_chart_of_passes_zooms_and_pans_and_says_what_is_under_the_pointer(show):
+def test_chart_of_passes_zooms_and_pans(show):
     page = show(sessions.captured())
     canvas = "[...document.querySelectorAll('#compile canvas')][0]"
     page.ask(f"{canvas}.scrollIntoView({{block: 'center'}})")
