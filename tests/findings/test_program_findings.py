@@ -238,6 +238,17 @@ def seldom_counted(*later, rests=0.0):
     ]
 
 
+def held_memory(size, programs=1, kept=0):
+    """The memory of a process of 100 MiB, which grows by `size` a second, as do the programs and the bytes of arrays
+    that it holds."""
+    counts = [
+        replace(each, host_bytes=(100 << 20) + at * size, programs=at * programs, bytes=at * kept)
+        for at, each in enumerate(made.arrays([10] * 20))
+    ]
+    rows = [made.compiled(monotonic_seconds=made.BEGAN + at) for at in range(5, 20)]
+    return [*counts, *rows]
+
+
 def compiling(share):
     return [made.compiled(), *made.steady(10, {"compile": share, "device_busy": 1 - share})]
 
@@ -290,6 +301,7 @@ PAIRS = {
         [made.compiled(constants=[e.ProgramArray(type="f32[100]", bytes=400)])],
     ),
     "unused_donation": ([donated(1 << 20)], [donated(1 << 8)]),
+    "programs_grow": (held_memory(8 << 20), held_memory(80 << 20)),
     "arrays_grow": (arrays(*range(100, 600, 20)), arrays(100, 300, 500, *[600, 590] * 12)),
     "compile_dominates": (compiling(0.52), compiling(0.48)),
     "cache_never_found": (missed("temporary"), missed("")),
@@ -342,6 +354,8 @@ NEAR = {
         "cache_never_found",
         [*missed("process"), made.compiled("other", cache="hit")],
     ),
+    "memory that grows while nothing is compiled": ("programs_grow", held_memory(8 << 20, programs=0)),
+    "memory of live arrays is none of programs": ("programs_grow", held_memory(8 << 20, kept=6 << 20)),
     "five counts tell nothing": ("arrays_grow", arrays(*range(100, 600, 100))),
 }
 """Further events that are near to those of a pair."""

@@ -556,6 +556,10 @@ class ArraysCounted(Event):
     bytes: int
     devices: dict[str, int] = field(default_factory=dict)
     """Bytes in use by each device's allocator; without devices that do not report them."""
+    programs: int | None = None
+    """Number of compiled programs that the process holds; None if unknown."""
+    host_bytes: int | None = None
+    """Resident memory of the process; None if unknown."""
 
 
 @frozen(kw_only=True)

@@ -310,6 +310,10 @@ def test_a_new_array_is_seen_with_its_bytes():
     after = counter.count(COUNTED_EVERY_SECONDS)
     assert after.count - before.count == 1
     assert after.bytes - before.bytes == kept.nbytes == 400
+    (step := jax.jit(lambda x: jnp.tanh(x) + 3))(kept)  # whose program lives as long as it does
+    later = counter.count(2 * COUNTED_EVERY_SECONDS)
+    assert later.programs > after.programs > 0, step
+    assert later.host_bytes > 1 << 20
     assert after.devices == {}  # the allocator of a CPU does not tell
 
 

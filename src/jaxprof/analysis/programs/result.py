@@ -108,6 +108,20 @@ class ArrayFigures:
         return 60 * (self.last[0] - self.first[0]) / took if took > 0 else None
 
 
+@frozen
+class MemoryCount:
+    """Memory of the process at one moment."""
+
+    seconds: float
+    """Seconds since the program began."""
+    host_bytes: int
+    """Resident memory of the process."""
+    programs: int
+    """Number of compiled programs that it holds."""
+    array_bytes: int
+    """Bytes of its live arrays, on all devices."""
+
+
 SIGNAL, UNKNOWN, SUSPENDED = "signal", "unknown", "suspended"
 """Causes of a pause. `signal`: SIGSTOP, ctrl+z or the like. `unknown`: the whole process was paused by a signal that
 also paused its recorder, or with its container. `suspended`: the machine slept."""
@@ -447,6 +461,15 @@ class ProgramResult:
             peak_count=max(event.count for event in counted),
             peak_bytes=max(event.bytes for event in counted),
             device_peak_bytes=devices,
+        )
+
+    @cached_property
+    def memory(self) -> tuple[MemoryCount, ...]:
+        """Memory of the process over time, with what holds it; empty if the system does not report it."""
+        return tuple(
+            MemoryCount(event.monotonic_seconds - self.began_seconds, event.host_bytes, event.programs, event.bytes)
+            for event in self._program.arrays
+            if event.host_bytes is not None and event.programs is not None
         )
 
     @cached_property

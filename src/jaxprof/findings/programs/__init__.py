@@ -159,7 +159,8 @@ CHECKS = (
     loops.callback_in_loop, loops.repeated_fetch, loops.host_sync, loops.unchanging_transfer, arrays.numpy_argument,
     loops.op_by_op_loop, arrays.implicit_transfers, loops.data_waits, loops.host_between, loops.host_work,
     loops.dispatch_bound, compiling.many_tiny_jits, compiling.slow_tracing, compiling.captured_constants,
-    compiling.cache_never_found, starting.slow_import, arrays.arrays_grow, arrays.unused_donation,
+    compiling.cache_never_found, starting.slow_import, arrays.arrays_grow, arrays.programs_grow,
+    arrays.unused_donation,
 )  # fmt: skip
 """All checks, in the order in which they claim seconds: more specific ones first."""
 REMARKS = (compiling.compile_dominates, compiling.cache_off)

@@ -1,5 +1,5 @@
-"""Findings about arrays: implicit copies between host and device, live arrays that keep growing in number or size, and
-donated arrays that no output can reuse."""
+"""Findings about arrays and memory: implicit copies between host and device, live arrays or compiled programs that keep
+growing, and donated arrays that no output can reuse."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
+from jaxprof.analysis.programs.functions import most_frequent
+from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe
 from jaxprof.base.units import and_more, bytes_, integer, percent, seconds
 from jaxprof.events.finding import Finding
@@ -39,6 +41,11 @@ what grew before it and after it, but not in it, was set up in two steps."""
 GROWN_BYTES = 64 << 20
 UNUSED_BYTES = 1 << 20
 """Bytes of donated arrays below which reusing their memory gains nothing."""
+BY_PROGRAMS = 0.5
+"""Share of the host's growth that must fall into times in which programs were compiled, and not be of live arrays."""
+MOST_PROGRAM_BYTES = 16 << 20
+"""Most bytes that a compiled program takes on the host; small ones took 0.8 to 2 MiB. Faster growth is
+of something else."""
 _LEAVES_NAMED = 3
 
 
@@ -73,6 +80,48 @@ def arrays_grow(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         (loop.where if loop is not None else None,),
         estimate=True,
         bytes=int(sizes[-1] - sizes[0]),
+    )
+
+
+@check(
+    "compiled programs fill the memory of the host",
+    "JAX keeps each compiled program for as long as its function lives: a new shape, static value or closure in each "
+    "call is one more program, of 1 to 2 MiB. Memory runs out in a longer run.",
+    "Compile fewer programs: pad to a few shapes, make the function once and pass what changes as an argument. Where "
+    "the programs are needed only once, drop the functions, or call jax.clear_caches() now and then.",
+)
+def programs_grow(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
+    """Yield a finding if the host's memory grows, mostly while programs are compiled, and not by live arrays."""
+    counts = result.memory[int(START * len(result.memory)) :]
+    if len(counts) < COUNTS or not _grows_steadily(
+        [each.seconds for each in counts], [float(each.host_bytes) for each in counts], 0.0
+    ):
+        return
+    first, last = counts[0], counts[-1]
+    took, grown, programs = (
+        getattr(last, name) - getattr(first, name) for name in ("seconds", "host_bytes", "programs")
+    )
+    has_own_memory = result.arrays is not None and bool(result.arrays.device_peak_bytes)
+    of_arrays = 0 if has_own_memory else max(0, last.array_bytes - first.array_bytes)
+    compiling = sum(
+        after.host_bytes - before.host_bytes for before, after in pairwise(counts) if after.programs > before.programs
+    )
+    if min(compiling, grown - of_arrays) < BY_PROGRAMS * grown or grown - of_arrays > MOST_PROGRAM_BYTES * programs:
+        return
+    began, ended = result.began_seconds + first.seconds, result.began_seconds + last.seconds
+    rows = [row for row in result.compiles if began <= row.monotonic_seconds <= ended]
+    compiled = totals((row.function, row.count) for row in rows)
+    most = max(compiled, key=lambda function: compiled[function], default="")
+    yield Finding(
+        "programs_grow",
+        f"the host's memory grows by {bytes_(60 * grown / took)} a minute: {bytes_(first.host_bytes)} to "
+        f"{bytes_(last.host_bytes)} in {seconds(took)}, while the compiled programs that it holds went from "
+        f"{integer(first.programs)} to {integer(last.programs)}"
+        f"{f', most of `{safe(most)}`' if most else ''}; live arrays are {percent(of_arrays / grown)} of that",
+        (most_frequent([row.called_from for row in rows if row.function == most]),),
+        function=most,
+        estimate=True,
+        bytes=grown,
     )
 
 

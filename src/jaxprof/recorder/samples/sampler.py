@@ -16,6 +16,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from jaxprof.events import (
     ArraysCounted,
@@ -81,6 +82,8 @@ COUNTED_EVERY_SECONDS = 1.0
 COUNTED_AT_FIRST_SECONDS = 0.1
 """Interval between the first counts, so that a program of a second or two has some."""
 FIRST_COUNTS = 40
+RESIDENT_STEP_BYTES = 16 << 20
+"""Change of the resident memory that is worth an event by itself."""
 COUNTING_SHARE = 0.004
 """Share of the wall time that counting may take: after a count that took longer, the next interval is longer."""
 
@@ -410,8 +413,28 @@ class ArrayCounter:
         self._counted += 1
         interval = COUNTED_AT_FIRST_SECONDS if self._counted < FIRST_COUNTS else COUNTED_EVERY_SECONDS
         self._next = now + max(interval, (self._clock() - began) / COUNTING_SHARE)
-        counted = (arrays, size, tuple(devices.items()))
+        programs, host_bytes = _live_programs(jax), _resident_bytes()
+        counted = (arrays, size, tuple(devices.items()), programs, (host_bytes or 0) // RESIDENT_STEP_BYTES)
         if counted == self._reported and now - self._reported_at < 30 * COUNTED_EVERY_SECONDS:
             return None
         self._reported, self._reported_at = counted, now
-        return ArraysCounted(monotonic_seconds=now, count=arrays, bytes=size, devices=devices)
+        return ArraysCounted(
+            monotonic_seconds=now, count=arrays, bytes=size, devices=devices, programs=programs, host_bytes=host_bytes
+        )
+
+
+def _live_programs(jax: Any) -> int | None:
+    """Return the number of compiled programs that the first device's backend holds; None if it does not say so."""
+    try:
+        return len(jax.local_devices()[0].client.live_executables())
+    except (AttributeError, IndexError, RuntimeError):
+        return None
+
+
+def _resident_bytes() -> int | None:
+    """Return the resident memory of this process; None if the system does not say so."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return None
