@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 
 from jaxprof.base.text import json_text
-from jaxprof.facts import Encoded, Fact, Part, Relation, Repeated
+from jaxprof.facts import Encoded, Relation, Repeated
 from jaxprof.facts.units import SqlType
 
 _ARROW: dict[str, Any] = {
@@ -28,28 +27,21 @@ def arrow_schema(table: Relation) -> Any:
 
 def arrow_table(table: Relation, file: Any) -> Any:
     schema = arrow_schema(table)
-    parts = [_part_table(table.facts, part, schema) for part in table.parts(file)]
+    parts = []
+    for part in table.parts(file):
+        whole = (column for column in part.values() if not isinstance(column, Repeated))
+        count = next((len(column.indices if isinstance(column, Encoded) else column) for column in whole), 1)
+        arrays = []
+        for fact in table.facts:
+            column, type_ = part[fact.key], fact.unit.sql
+            if isinstance(column, Repeated):
+                arrays.append(pa.repeat(_plain_array(type_, [column.value])[0], count))
+            elif isinstance(column, Encoded):
+                arrays.append(_plain_array(type_, column.texts).take(pa.array(column.indices, pa.int64())))
+            else:
+                arrays.append(_plain_array(type_, column))
+        parts.append(pa.table(arrays, schema=schema))
     return pa.concat_tables(parts).combine_chunks() if parts else schema.empty_table()
-
-
-def _part_table(facts: Sequence[Fact[Any]], part: Part, schema: Any) -> Any:
-    columns = [part[fact.key] for fact in facts]
-    lengths = (
-        len(column.indices if isinstance(column, Encoded) else column)
-        for column in columns
-        if not isinstance(column, Repeated)
-    )
-    count = next(lengths, 1)
-    arrays = [_array(fact.unit.sql, column, count) for fact, column in zip(facts, columns, strict=True)]
-    return pa.table(arrays, schema=schema)
-
-
-def _array(type_: SqlType, column: Any, count: int) -> Any:
-    if isinstance(column, Repeated):
-        return pa.repeat(_plain_array(type_, [column.value])[0], count)
-    if isinstance(column, Encoded):
-        return _plain_array(type_, column.texts).take(pa.array(column.indices, pa.int64()))
-    return _plain_array(type_, column)
 
 
 def _plain_array(type_: SqlType, cells: Any) -> Any:

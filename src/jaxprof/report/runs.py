@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -227,7 +228,12 @@ def run_reports(session: Session) -> Iterator[Iterable[Piece]]:
         if group.workload not in sweeps:
             yield group_report(session, group)
     for sweep in sweeps.values():
-        yield chain(sweep_report(sweep), problems(_labelled_by_size(session, sweep)))
+        rows: list[RunRow] = []
+        for group in groups(session):
+            if group.workload == sweep.workload:
+                size = parameters_text({sweep.parameter: group.parameters[sweep.parameter]})
+                rows += (replace(row, label=f"{row.label} at {size}") for row in rows_of_group(group))
+        yield chain(sweep_report(sweep), problems(rows))
 
 
 def group_report(session: Session, group: RunGroup, warnings: int | None = _WARNINGS_SHOWN) -> Iterator[Piece]:
@@ -340,26 +346,16 @@ def sweep_report(sweep: SweepGroup) -> Iterator[Piece]:
     yield from (Prose(crossover, hang=2) for crossover in crossovers)
 
 
-def _labelled_by_size(session: Session, sweep: SweepGroup) -> Iterator[RunRow]:
-    for group in groups(session):
-        if group.workload == sweep.workload:
-            size = parameters_text({sweep.parameter: group.parameters[sweep.parameter]})
-            yield from (replace(row, label=f"{row.label} at {size}") for row in rows_of_group(group))
-
-
 def sweep_table(sweep: SweepGroup) -> Table[float]:
     several = len({line.device for line in sweep.lines}) > 1
-    columns = [_variant_column(line, line.label if several else line.variant) for line in sweep.lines]
-    sized: Fact[float] = column(sweep.parameter, lambda size: size, scaled)
-    return Table((sized, *columns), sweep.sizes)
 
-
-def _variant_column(line: SweepLine, title: str) -> Fact[float]:
-    def cell(size: float) -> str | None:
+    def cell(line: SweepLine, size: float) -> str | None:
         result = line.points.get(size)
         if result is None or result.summary is None:
             return None
         text = seconds(result.summary.median)
         return f"{text} {ratio(result.versus.speedup.ratio)}" if result.versus is not None else text
 
-    return column(title, cell, right=True)
+    sized: Fact[float] = column(sweep.parameter, lambda size: size, scaled)
+    columns = (column(line.label if several else line.variant, partial(cell, line), right=True) for line in sweep.lines)
+    return Table((sized, *columns), sweep.sizes)

@@ -62,26 +62,23 @@ def is_needed(
         return False
     if trust is not None and any(row.code == "unmatched" and row.verdict != "good" for row in trust.rows):
         return True
-    named, unnamed = seconds_of_ops(measured), _unnamed_seconds(measured)
+    named, unnamed = _named_and_unnamed(measured)
     # Less time without a name is not worth a second child.
     return named <= 0 or unnamed / (named + unnamed) > 0.01
 
 
-def seconds_of_ops(measured: KernelsMeasured) -> float:
-    """Return the time of the kernels that name their HLO op, on all devices."""
-    return sum(row.self_seconds for row in measured.rows)
-
-
-def _unnamed_seconds(measured: KernelsMeasured) -> float:
-    return seconds_without_op(measured.transfers, measured.unattributed_seconds)
+def _named_and_unnamed(measured: KernelsMeasured) -> tuple[float, float]:
+    """Return the time of the kernels that name their HLO op, and of those that name none, on all devices."""
+    named = sum(row.self_seconds for row in measured.rows)
+    return named, seconds_without_op(measured.transfers, measured.unattributed_seconds)
 
 
 def comparison(default: KernelsMeasured | None, named: KernelsMeasured | None) -> TrustCheck | None:
     """Return the row of trust that compares the two captures, a call each; None if one of them is missing."""
     if default is None or named is None or not default.calls or not named.calls:
         return None
-    before = (seconds_of_ops(default) + _unnamed_seconds(default)) / default.calls
-    after = (seconds_of_ops(named) + _unnamed_seconds(named)) / named.calls
+    before = sum(_named_and_unnamed(default)) / default.calls
+    after = sum(_named_and_unnamed(named)) / named.calls
     if before <= 0 or after <= 0:
         took = f"{seconds(after or None)} a call without command buffers, {seconds(before or None)} with them"
         message = f"the two captures cannot be compared: kernels took {took}"

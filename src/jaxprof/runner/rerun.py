@@ -87,22 +87,20 @@ def list_starts(session: Session, run: Run) -> list[str]:
     """Return what running `run` and its baseline again would start that is not part of jaxprof, a line each, from the
     records alone; nothing for a built-in workload. No line is repeated, and each says if the session was recorded
     elsewhere."""
-    kept = [each for each in (session.runs.get(run.plan.baseline), run) if each is not None]
-    calls = [_call(session, each) for each in kept if each.plan.target not in names()]
-    return [f"{line}{other_host(session)}" for line in dict.fromkeys(calls)]
+    lines = []
+    for each in (session.runs.get(run.plan.baseline), run):
+        if each is not None and each.plan.target not in names():
+            given = [word for argument in each.plan.arguments for word in ("--arg", argument)]
+            call, argv = shlex.join([each.plan.target or each.plan.workload, *given]), _argv(session, each)
+            with_argv = f" with sys.argv {shlex.join(argv)}" if argv else ""
+            lines.append(f"{call}{with_argv}, in {os.getcwd()}{other_host(session)}")
+    return list(dict.fromkeys(lines))
 
 
 def other_host(session: Session) -> str:
     """Return `, not recorded on this machine (it names node1)`; empty for a session that was."""
     host = f" (it names {session.header.host})" if session.header.host else ""
     return f", not recorded on this machine{host}" if session.from_file else ""
-
-
-def _call(session: Session, run: Run) -> str:
-    given = [word for argument in run.plan.arguments for word in ("--arg", argument)]
-    argv = _argv(session, run)
-    call = shlex.join([run.plan.target or run.plan.workload, *given])
-    return f"{call}{f' with sys.argv {shlex.join(argv)}' if argv else ''}, in {os.getcwd()}"
 
 
 def _plan_again(session: Session, run: Run, baseline: PlannedRun | None) -> PlannedRun:

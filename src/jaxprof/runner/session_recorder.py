@@ -78,7 +78,10 @@ class SessionRecorder:
 
     def take(self, event: Event, run: str, made: dict[str, str]) -> None:
         """Record an event of a child that works on `run`; `made`: our ids of the runs that it made, by its names."""
-        event = replace(event, run=self._id_of(event, run, made))
+        name = "" if isinstance(event, LogLine) else event.run
+        if isinstance(event, RunPlanned) and name not in ("", run, *made):
+            made[name] = self.new_id()
+        event = replace(event, run=made.get(name, run))
         if isinstance(event, LogLine):
             with self.lock:
                 former = self._output_bytes.get(event.run, 0)
@@ -134,13 +137,6 @@ class SessionRecorder:
             if self._batch:
                 batch, self._batch = self._batch, []
                 self._listen(batch)
-
-    def _id_of(self, event: Event, run: str, made: dict[str, str]) -> str:
-        if isinstance(event, LogLine) or event.run in ("", run):
-            return run
-        if isinstance(event, RunPlanned) and event.run not in made:
-            made[event.run] = self.new_id()
-        return made.get(event.run, run)
 
 
 def closing(run: Run, finished: RunFinished) -> RunClosed:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -296,7 +296,7 @@ class Caller:
                 error.add_note("The fixture jaxprof compiles a plain function with jax.jit; give it a compiled one.")
             raise
         compilation = function.took(before)
-        program = _same(call, function.programs) if compilation is None else None
+        program = _find_program(call, function.programs) if compilation is None else None
         if program is None:
             program = self._read(call, compilation)
             function.programs.append(program)
@@ -325,18 +325,14 @@ class Caller:
         return CalledProgram(list(as_compiled(events, compilation)), call)
 
 
-def _same(call: MadeCall, programs: list[CalledProgram]) -> CalledProgram | None:
+def _find_program(call: MadeCall, programs: list[CalledProgram]) -> CalledProgram | None:
     """Return the program of such a call: with the same static values, else with others, which are then not static."""
     alike = [program for program in reversed(programs) if program.call.types == call.types]
-    same_values = (program for program in alike if _equal(program.call.values, call.values))
-    return next(same_values, alike[0] if alike else None)
-
-
-def _equal(ours: tuple[Any, ...], theirs: tuple[Any, ...]) -> bool:
-    try:
-        return bool(ours == theirs)
-    except Exception:  # noqa: BLE001 - a value's own comparison
-        return False
+    for program in alike:
+        with suppress(Exception):  # the comparison of a value of the test's own
+            if bool(program.call.values == call.values):
+                return program
+    return alike[0] if alike else None
 
 
 def _types(kept: KeptArguments, function: Any) -> tuple[str, ...]:

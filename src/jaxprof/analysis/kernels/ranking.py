@@ -136,7 +136,11 @@ class Ranking:
         self._measured = measured or {}
         self._columns: dict[str, array[float]] = {}
         self._origins: OriginColumns | None = None
-        self.basis = self._basis()
+        if any(self.measured_seconds(kernel) is not None for kernel in kernels if kernel.name in self._measured):
+            self.basis = "measured"
+        else:
+            known = self.device is not None and any(self.least(kernel) is not None for kernel in kernels)
+            self.basis = "least" if known else "bytes"
         self.step = step if self.basis == "least" else None
         """Estimate of one run; only for a program that was not measured."""
 
@@ -210,13 +214,6 @@ class Ranking:
     def know_origins(self, origins: OriginColumns) -> None:
         """Set the origins of these kernels, which another process or thread has read."""
         self._origins = origins
-
-    def _basis(self) -> str:
-        if any(self.measured_seconds(kernel) is not None for kernel in self.kernels if kernel.name in self._measured):
-            return "measured"
-        if self.device is not None and any(self.least(kernel) is not None for kernel in self.kernels):
-            return "least"
-        return "bytes"
 
     def capture_of(self, kernel: Kernel) -> MeasuredKernel | None:
         """Return what a capture has of the kernel."""
@@ -437,9 +434,16 @@ def group_kernels(ranking: Ranking, numbers: Sequence[int], by: str) -> list[Ker
     """Return the groups, heaviest first; members keep the order of `numbers`."""
     top = KernelGroup(ranking, ())
     by_path: dict[tuple[str, ...], KernelGroup] = {(): top}
-    paths = _paths(ranking, numbers, by)
-    if by == "scope":
-        paths = _without_common_scope(paths)
+    paths: list[tuple[str, ...]]
+    if by == "kind":
+        paths = [(ranking.kernels[number].kind,) for number in numbers]
+    else:  # locations that several kernels share are read once
+        which, different = ranking.origins.which, list(map(_PATHS[by], ranking.origins.different))
+        paths = [different[which[number]] for number in numbers]
+    if by == "scope" and len({path[0] for path in paths if path != (_UNNAMED,)}) == 1:
+        # As in most programs, all kernels share the first scope: a scope of everything separates nothing.
+        shorter = {path: path[1:] or (_UNNAMED,) for path in set(paths)} | {(_UNNAMED,): (_UNNAMED,)}
+        paths = [shorter[path] for path in paths]
     for number, path in zip(numbers, paths, strict=True):
         group = by_path.get(path)
         if group is None:
@@ -452,14 +456,6 @@ def group_kernels(ranking: Ranking, numbers: Sequence[int], by: str) -> list[Ker
     for group in by_path.values():
         group.groups.sort(key=lambda inner: -(inner.total("weight") or 0.0))
     return top.groups
-
-
-def _paths(ranking: Ranking, numbers: Sequence[int], by: str) -> list[tuple[str, ...]]:
-    """Return the path of the group of each kernel; places that several share are read once."""
-    if by == "kind":
-        return [(ranking.kernels[number].kind,) for number in numbers]
-    which, paths = ranking.origins.which, list(map(_PATHS[by], ranking.origins.different))
-    return [paths[which[number]] for number in numbers]
 
 
 def _source_path(origins: tuple[OpLocation, ...]) -> tuple[str, ...]:
@@ -477,14 +473,6 @@ _PATHS: dict[str, Callable[[tuple[OpLocation, ...]], tuple[str, ...]]] = {
     "direction": lambda origins: (_path(origins).direction or _NEITHER,),
     "scope": lambda origins: scopes_of(_path(origins)) or (_UNNAMED,),
 }
-
-
-def _without_common_scope(paths: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Drop the first scope if all kernels share it, as in most programs: a scope of everything separates nothing."""
-    if len({path[0] for path in paths if path != (_UNNAMED,)}) != 1:
-        return paths
-    shorter = {path: path[1:] or (_UNNAMED,) for path in set(paths)} | {(_UNNAMED,): (_UNNAMED,)}
-    return [shorter[path] for path in paths]
 
 
 @frozen
