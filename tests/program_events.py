@@ -178,7 +178,8 @@ def stands(seconds: float = 30.0, *, line: int = 91, until: float = 50.0, **more
     now = BEGAN + until
     seen: dict[str, Any] = {
         "step": 188, "usual_seconds": 0.01, "longest_seconds": 0.1, "at": at(line), "call": "time.sleep()",
-        "kind": "host", "still_seconds": now - seconds, "busy_share": 0.0, "process_share": 0.01, "moved_bytes": 100,
+        "kind": "host", "still_seconds": now - seconds, "busy_share": 0.0, "process_share": 0.01,
+        "moved_bytes_per_second": 100.0,
         "wait": e.SystemWait(state="S", call="sleep"), "inner": at(line),
         "threads": [e.ThreadStack(name="MainThread", frames=[at(line)])],
     }  # fmt: skip

@@ -23,8 +23,17 @@ from jaxprof.devices.inventory.machine import environment_facts, local_devices, 
 from jaxprof.devices.live.amd import amd_name, read_amd
 from jaxprof.devices.live.host import HostSampler, Monitor
 from jaxprof.devices.live.nvidia import Nvml, NvmlThreads
-from jaxprof.devices.live.process_state import LOOK_SECONDS, PauseWatch, SilenceWatch, is_stopped, seconds_suspended
+from jaxprof.devices.live.process_state import (
+    LOOK_SECONDS,
+    PauseWatch,
+    SilenceWatch,
+    is_stopped,
+    remote_stack,
+    seconds_suspended,
+)
 from jaxprof.events import Heartbeat
+from jaxprof.recorder.cpython import frame_layout
+from jaxprof.recorder.guest import thread_state
 from jaxprof.tui.shell.device_monitor import DeviceMonitor
 
 Times = namedtuple("Times", "user system idle iowait guest")
@@ -317,3 +326,18 @@ def test_a_recorder_that_says_nothing_is_reported_and_that_it_is_back():
     assert watch.look(114.0, 100.0, word) is not None
     assert watch.look(115.0, 114.5, word).over
     assert watch.look(116.0, 114.5, word) is None
+
+
+def in_a_function(layout):
+    return remote_stack(os.getpid(), layout), sys._getframe().f_lineno
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="this system does not show it")
+def test_the_stack_of_a_process_that_does_not_take_part_is_read_from_its_memory():
+    layout = frame_layout(thread_state())
+    frames, line = in_a_function(layout)
+    at = next(number for number, frame in enumerate(frames) if frame.function == "in_a_function")
+    assert (frames[at].file, frames[at].line) == (__file__, line)
+    assert frames[at + 1].function == sys._getframe().f_code.co_name
+    assert remote_stack(os.getpid(), {}) == [], "of a Python that keeps its frames elsewhere"
+    assert remote_stack(os.getpid(), layout | {"thread_state": 8}) == []

@@ -214,7 +214,7 @@ OUTSIDE = made.steady(1, {"device_busy": 1.0}, [made.line(7, 1.0, "device_busy",
 NOTHING = {
     "one sleeps, for ten seconds": hanging(seconds=10.0),
     "one is stopped, for ten seconds": [stopped(10), *hanging()[1:]],
-    "one writes a checkpoint": hanging(moved_bytes=1 << 30),
+    "one writes a checkpoint": hanging(moved_bytes_per_second=1e8),
     "one computes something else": hanging(busy_share=0.9, still_seconds=made.BEGAN + 49),
     "all compute for half a minute": hanging(**IN_COLLECTIVE),
     "one goes on": [*hanging()[1:], of(*loop(), is_live=True)],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
+import struct
 from contextlib import suppress
 
 _NAMES = {
@@ -43,9 +44,10 @@ def system_wait(process: int, thread: int) -> tuple[str, str, str]:
         file = _file_of(process, int(words[1], 16))
     elif call == "open":  # its path is in the memory of the process: a FIFO has no descriptor before it is open
         address = int(words[2 if words[0] in ("257", "56") else 1], 16)  # `openat` has a folder before it
-        file = _memory(process, address, _LONGEST_PATH).partition(b"\0")[0].decode("utf-8", "replace")
+        path = ProcessMemory(process).read(address, _LONGEST_PATH)
+        file = path.partition(b"\0")[0].decode("utf-8", "replace")
     elif call == "poll" and int(words[2], 16) == 1:
-        file = _file_of(process, int.from_bytes(_memory(process, int(words[1], 16), 4), "little"))
+        file = _file_of(process, int.from_bytes(ProcessMemory(process).read(int(words[1], 16), 4), "little"))
     return "".join(state), call, file
 
 
@@ -69,12 +71,20 @@ def _file_of(process: int, descriptor: int) -> str:
     return ""
 
 
-def _memory(process: int, address: int, size: int) -> bytes:
-    """Return what stands at an address of a process, up to the end of its page; empty if that cannot be read."""
-    size = min(size, _LONGEST_PATH - address % _LONGEST_PATH)
-    with suppress(OSError, OverflowError), open(f"/proc/{process}/mem", "rb", buffering=0) as memory:
-        return os.pread(memory.fileno(), size, address)
-    return b""
+class ProcessMemory:
+    """The memory of a process as `/proc` shows it. What cannot be read is empty: no address is taken on trust."""
+
+    def __init__(self, process: int) -> None:
+        self._path = f"/proc/{process}/mem"
+
+    def read(self, address: int, size: int) -> bytes:
+        with suppress(OSError, OverflowError), open(self._path, "rb", buffering=0) as memory:
+            return os.pread(memory.fileno(), size, address)
+        return b""
+
+    def words(self, address: int, count: int) -> tuple[int, ...]:
+        data = self.read(address, 8 * count)
+        return struct.unpack(f"{len(data) // 8}Q", data[: len(data) // 8 * 8])
 
 
 def _text(path: str) -> str:

@@ -181,6 +181,8 @@ class Heartbeat(Event):
     usual_seconds: float = 0.0
     step: int | None = None
     """Of a recorded program: number of that iteration of the hot loop; None if they are not numbered."""
+    layout: dict[str, int] = field(default_factory=dict)
+    """Of a recorded program, once: where its Python keeps the frames of the main thread."""
 
 
 TEXT_CHARACTERS = 64 * 1024

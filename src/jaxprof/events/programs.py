@@ -501,8 +501,8 @@ class StandstillSeen(Event):
     """CPU time of the main thread since the last such event, or in the last seconds, as a share of the time."""
     process_share: float | None = None
     """The same of the whole process; more than 1 where several threads run."""
-    moved_bytes: int | None = None
-    """Bytes that the process has read and written meanwhile; None if the system does not count them."""
+    moved_bytes_per_second: float | None = None
+    """What the process has read and written meanwhile; None if the system does not count it."""
     collections: int = 0
     """Full garbage collections meanwhile."""
     stage: str = ""
@@ -529,6 +529,10 @@ class SilenceSeen(Event):
     usual_seconds: float = 0.0
     step: int | None = None
     wait: SystemWait = field(default_factory=SystemWait)
+    at: SourceLocation = NOWHERE
+    """The user's innermost line in the main thread, from the memory of the process."""
+    threads: list[ThreadStack] = field(default_factory=list)
+    """The main thread, if its frames can be read."""
     busy_share: float | None = None
     """CPU time of the process since the last such event, as a share of the time."""
 

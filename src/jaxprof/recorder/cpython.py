@@ -9,10 +9,14 @@ is then unknown, and nothing fails.
 from __future__ import annotations
 
 import dis
+import os
+import struct
 import sys
 from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
 from typing import Any
+
+from jaxprof.base.system_wait import ProcessMemory
 
 _OLDEST, _NEWEST = (3, 11), (3, 13)
 _VERSION = sys.version_info[:2]
@@ -84,3 +88,66 @@ def tracing_functions() -> tuple[Callable[[], Any], Callable[[Any], object], Cal
     enter.argtypes = leave.argtypes = [ctypes.c_void_p]
     enter.restype = leave.restype = None
     return state, enter, leave
+
+
+_FRAME_WORDS, _CODE_WORDS, _STATE_WORDS = 12, 32, 64
+
+
+def frame_layout(thread_state: int) -> dict[str, int]:
+    """Return where this Python keeps the frames of the thread that calls: the address of its state, and offsets in it,
+    in a frame, in a code object, in a text. With them another process reads the stack of one that is stopped.
+
+    They are found by what is known to stand there, and not by the version; empty if any of it is not found.
+    """
+    return _between(thread_state)
+
+
+def _between(thread_state: int) -> dict[str, int]:
+    """One more frame that is known, right below another one: calls from C have frames of the interpreter in between."""
+    return _layout_here(thread_state)
+
+
+def _layout_here(thread_state: int) -> dict[str, int]:
+    """Search. The innermost frames at each reading are those of `ProcessMemory.read` and `words`, called from here."""
+    memory = ProcessMemory(os.getpid())
+    innermost, inner = ProcessMemory.read.__code__, ProcessMemory.words.__code__
+    here, outer = sys._getframe(), sys._getframe(1)
+    code, beyond = outer.f_code, outer.f_back
+    for at, pointer in enumerate(memory.words(thread_state, _STATE_WORDS)):
+        for hop in (-1, 0, 1, 2, 3):
+            address = pointer if hop < 0 else (memory.words(pointer + 8 * hop, 1) or (0,))[0]
+            frame = memory.words(address, _FRAME_WORDS)
+            if id(innermost) not in frame or beyond is None:
+                continue
+            code_at = frame.index(id(innermost))
+            for previous_at, previous in enumerate(frame):
+                caller = memory.words(previous, _FRAME_WORDS)
+                if len(caller) <= max(code_at, previous_at) or caller[code_at] != id(inner):
+                    continue
+                own = memory.words(caller[previous_at], _FRAME_WORDS)
+                if len(own) < _FRAME_WORDS or own[code_at] != id(here.f_code):
+                    continue
+                callers = memory.words(own[previous_at], _FRAME_WORDS)
+                further = memory.words(callers[previous_at], _FRAME_WORDS)
+                both = [
+                    (index, value - id(code) - outer.f_lasti)
+                    for index, (value, other) in enumerate(zip(callers, further, strict=True))
+                    if value - id(code) - outer.f_lasti == other - id(beyond.f_code) - beyond.f_lasti > 0
+                ]
+                words, raw = memory.words(id(code), _CODE_WORDS), memory.read(id(code), 8 * _CODE_WORDS)
+                numbers = struct.unpack(f"{len(raw) // 4}i", raw)
+                raw = memory.read(id(beyond.f_code), 8 * _CODE_WORDS)
+                firsts = list(zip(numbers, struct.unpack(f"{len(raw) // 4}i", raw), strict=False))
+                first_lines = code.co_firstlineno, beyond.f_code.co_firstlineno
+                known = [id(code.co_filename), id(code.co_name), id(code.co_linetable)]
+                text_at = memory.read(id(code.co_filename), 128).find(code.co_filename.encode()[:40])
+                if not both or text_at < 0 or not set(known) <= set(words) or first_lines not in firsts:
+                    return {}
+                file_at, name_at, table_at = map(words.index, known)
+                return {
+                    "thread_state": thread_state, "frame_at": at, "hop": hop, "code_at": code_at,
+                    "previous_at": previous_at, "instruction_at": both[0][0], "bytecode_at": both[0][1],
+                    "file_at": file_at, "name_at": name_at, "table_at": table_at,
+                    "first_line_at": firsts.index(first_lines), "text_at": text_at,
+                }  # fmt: skip
+    return {}

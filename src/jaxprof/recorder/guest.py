@@ -27,6 +27,11 @@ _R = TypeVar("_R")
 _state, _enter, _leave = tracing_functions()
 
 
+def thread_state() -> int:
+    """Return the address of the state of this thread; 0 if it is unknown."""
+    return int(_state() or 0)
+
+
 def unseen(function: Callable[_P, object]) -> Callable[_P, object]:
     """Return what calls `function` so that a tool of the program sees neither it nor a wrapper. It returns nothing of
     use, which the caller must drop: the thread is hidden from tools until then.

@@ -165,6 +165,7 @@ class Launched:
         self._requests = b""
         self._reported: tuple[list[int], float | None] = ([], None)
         self._reported_seconds = 0.0
+        self._layout: dict[str, int] = {}
 
     def begin(self) -> None:
         """Send the first line, then wait for jax."""
@@ -203,8 +204,11 @@ class Launched:
         import json
 
         from jaxprof.engine.protocol import RecordingOptions
+        from jaxprof.recorder.cpython import frame_layout
+        from jaxprof.recorder.guest import thread_state
         from jaxprof.recorder.recorder import Recorder
 
+        self._layout = frame_layout(thread_state())
         facts = json.loads(self._facts)
         recorder = Recorder(
             self._send, RecordingOptions(**facts["options"]), began_seconds=facts["began_seconds"], how=""
@@ -259,7 +263,10 @@ class Launched:
             self._reported, self._reported_seconds = (handled, since), now
             from jaxprof.events import Heartbeat, encode
 
-            self._pipe.send(encode(Heartbeat(handled=handled, since_seconds=since, usual_seconds=usual, step=step)))
+            layout, self._layout = self._layout, {}
+            self._pipe.send(
+                encode(Heartbeat(handled=handled, since_seconds=since, usual_seconds=usual, step=step, layout=layout))
+            )
 
     def _take_requests(self) -> None:
         """Read the client's requests. Without a client, end the recording, so that the program does not pay for it."""

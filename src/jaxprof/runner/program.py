@@ -148,6 +148,8 @@ class ProgramProcess(ChildProcess):
         self._requested_seconds = 0.0
         self.heartbeat: Heartbeat | None = None
         """What the recorder in the program said last of how far it has come; None before that."""
+        self.layout: dict[str, int] = {}
+        """Where the frames of its main thread are in its memory; empty if that is unknown."""
         self._left: list[psutil.Process] = []
         """Processes below the program when it was ended by us."""
         pipes = Pipes(*started.pipes) if started is not None else Pipes.open()
@@ -268,6 +270,7 @@ class ProgramProcess(ChildProcess):
     def _heartbeat(self, heartbeat: Heartbeat) -> None:
         super()._heartbeat(heartbeat)
         self.heartbeat = heartbeat
+        self.layout = heartbeat.layout or self.layout
         if self._escalation.asked in self._handled:
             self._escalation.withdraw()
 

@@ -236,7 +236,7 @@ class ProgramScheduler(RecordingScheduler):
             return
         if ended is None and heartbeat is not None and heartbeat.since_seconds is not None:
             # before an iteration has ended, imports may hold the interpreter's lock for long
-            if (event := silence.look(now, process.last_sign_seconds, heartbeat)) is not None:
+            if (event := silence.look(now, process.last_sign_seconds, heartbeat, process.layout)) is not None:
                 self._emit(event)
         elif ended is not None and self._end_due and now >= self._end_due:
             self._end_due = 0.0

@@ -27,8 +27,9 @@ BUSY_SECONDS = 45.0
 waits for a device, which may compute."""
 _IDLE_SHARE = 0.2
 """Share of a processor below which the threads of a process do nothing but look whether something has come."""
-_MOVED_BYTES = 1 << 20
-"""Bytes read or written between two reports from which a checkpoint or a data set is on its way."""
+_MOVED_BYTES_PER_SECOND = 1 << 20
+"""Rate of reading and writing from which a checkpoint or a data set is on its way; the recorder's own is a tenth."""
+_STAGES = {"trace": "tracing", "lower": "lowering", "compile": "compiling"}
 _DEVICE_KINDS = ("compiled", "inline", "sync", "read", "fed", "dispatch", "transfer")
 
 STOPPED, LOCKED, DEVICE, COMPILER, COLLECTOR = "stopped", "interpreter_lock", "device", "compiler", "collector"
@@ -94,7 +95,7 @@ def standstill(program: RecordedProgram, now: float) -> Standstill | None:
     inside = None if inside is None or inside.over else inside
     if silence is not None and not silence.over and silence.since_seconds is not None:
         return _silent(silence, silence.since_seconds, inside, now)
-    if inside is None or (inside.moved_bytes or 0) >= _MOVED_BYTES:
+    if inside is None or (not inside.stage and (inside.moved_bytes_per_second or 0.0) >= _MOVED_BYTES_PER_SECOND):
         return None
     waits, what, certain = _wait(inside)
     moved = inside.monotonic_seconds - inside.still_seconds < LEAST_SECONDS / 2
@@ -130,12 +131,13 @@ def _silent(seen: SilenceSeen, since: float, inside: StandstillSeen | None, now:
         since,
         max(now, seen.monotonic_seconds) - since,
         seen.step,
-        inside.at if inside is not None else NOWHERE,
-        inside.call if inside is not None else "",
+        seen.at or (inside.at if inside is not None else NOWHERE),
+        inside.call if inside is not None and not seen.at else "",
         waits,
         what,
         bool(seen.wait.state),
         seen.usual_seconds,
+        threads=tuple(seen.threads),
     )
 
 
@@ -143,7 +145,8 @@ def _wait(seen: StandstillSeen) -> tuple[str, str, bool]:
     """Return what the main thread waits for, that in words, and whether two witnesses agree that it does nothing."""
     runs = seen.busy_share is not None and seen.busy_share >= _IDLE_SHARE
     if seen.stage:
-        return COMPILER, f"waits for the compiler, which has worked on {seen.function} for {_took(seen)}", False
+        doing = _STAGES.get(seen.stage, seen.stage)
+        return COMPILER, f"has been {doing} {seen.function} for {seconds(seen.stage_seconds)}", False
     if runs and seen.collections:
         return COLLECTOR, f"collects garbage, {integer(seen.collections)} times in a row", False
     computes = (seen.process_share or 0.0) >= _IDLE_SHARE
@@ -153,10 +156,6 @@ def _wait(seen: StandstillSeen) -> tuple[str, str, bool]:
         return BUSY, "runs, and no iteration ends", False
     found = _obstacle(seen)
     return (*found, not computes) if found is not None else (UNKNOWN, "waits for something unknown", not computes)
-
-
-def _took(seen: StandstillSeen) -> str:
-    return seconds(seen.stage_seconds)
 
 
 def _obstacle(seen: StandstillSeen) -> tuple[str, str] | None:

@@ -9,10 +9,10 @@ process sees nothing of this: the recorder detects such a pause from within (`re
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from jaxprof.base.system_wait import processor_seconds, system_wait
-from jaxprof.events import Heartbeat, ProgramStopped, SilenceSeen, SystemWait
+from jaxprof.base.system_wait import ProcessMemory, processor_seconds, system_wait
+from jaxprof.events import NOWHERE, Heartbeat, ProgramStopped, SilenceSeen, SourceLocation, SystemWait, ThreadStack
 
 LOOK_SECONDS = 0.1
 """Time between looks at the process; each takes 80 µs."""
@@ -105,8 +105,11 @@ class SilenceWatch:
         """Since when it has been silent, if that was reported."""
         self._used = (0.0, processor_seconds(pid))
 
-    def look(self, now: float, heard: float, heartbeat: Heartbeat) -> SilenceSeen | None:
-        """Return what is new. `heard`: monotonic time of the last word from inside, which was `heartbeat`."""
+    def look(
+        self, now: float, heard: float, heartbeat: Heartbeat, layout: Mapping[str, int] | None = None
+    ) -> SilenceSeen | None:
+        """Return what is new. `heard`: monotonic time of the last word from inside, which was `heartbeat`. `layout`: of
+        the frames in its memory, if it is known."""
         quiet = now - heard
         if quiet < SILENT_SECONDS:
             was, self._silent = self._silent, None
@@ -115,6 +118,8 @@ class SilenceWatch:
             return None
         self._due, self._silent = now + max(SILENT_SECONDS, SILENCE_SHARE * quiet), heard
         state, call, file = system_wait(self._pid, self._pid)
+        frames = remote_stack(self._pid, layout or {})
+        users = (frame for frame in frames if not any(part in frame.file for part in _LIBRARIES))
         (began, before), self._used = self._used, (now, processor_seconds(self._pid))
         used = self._used[1]
         return SilenceSeen(
@@ -123,5 +128,53 @@ class SilenceWatch:
             usual_seconds=heartbeat.usual_seconds,
             step=heartbeat.step,
             wait=SystemWait(state=state, call=call, file=file),
+            at=next(users, NOWHERE),
+            threads=[ThreadStack(name="MainThread", frames=frames)] if frames else [],
             busy_share=(used - before) / (now - began) if used is not None and before is not None and began else None,
         )
+
+
+_FRAMES_AT_MOST = 64
+_BYTES_AT = 32
+"""Where the content of a `bytes` object begins, in all Pythons of 64 bits."""
+_LIBRARIES = ("/site-packages/", "/dist-packages/", "/lib/python3", "<frozen", "/jaxprof/recorder/")
+
+
+def remote_stack(process: int, layout: Mapping[str, int]) -> list[SourceLocation]:
+    """Return the Python frames of the main thread of another process, innermost first, from its memory: the process
+    does not take part, and nothing is attached. `layout`: as `recorder.cpython.frame_layout` found it there."""
+    if not layout:
+        return []
+    memory, frames = ProcessMemory(process), list[SourceLocation]()
+    (address,) = memory.words(layout["thread_state"] + 8 * layout["frame_at"], 1) or (0,)
+    if layout["hop"] >= 0:
+        (address,) = memory.words(address + 8 * layout["hop"], 1) or (0,)
+    for _ in range(_FRAMES_AT_MOST):
+        frame = memory.words(address, 12)
+        if len(frame) < 12:
+            break
+        code = frame[layout["code_at"]]
+        words = memory.words(code, 32)
+        if len(words) == 32:
+            file, name = (_text(memory, words[layout[key]], layout["text_at"]) for key in ("file_at", "name_at"))
+            table = memory.read(words[layout["table_at"]] + _BYTES_AT, _size(memory, words[layout["table_at"]]))
+            first = int.from_bytes(memory.read(code + 4 * layout["first_line_at"], 4), "little")
+            offset = frame[layout["instruction_at"]] - code - layout["bytecode_at"]
+            if file and table:
+                lines = _NO_CODE.replace(co_linetable=table, co_firstlineno=first).co_lines()
+                line = next((number for begin, end, number in lines if begin <= offset < end), None)
+                frames.append(SourceLocation(file, line, name))
+        address = frame[layout["previous_at"]]
+    return frames
+
+
+_NO_CODE = (lambda: None).__code__
+
+
+def _size(memory: ProcessMemory, address: int) -> int:
+    """Return the size of a text or a `bytes` object, within reason."""
+    return min((memory.words(address + 16, 1) or (0,))[0], 1 << 16)
+
+
+def _text(memory: ProcessMemory, address: int, text_at: int) -> str:
+    return memory.read(address + text_at, min(_size(memory, address), 4096)).decode("utf-8", "replace")

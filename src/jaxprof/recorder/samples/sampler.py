@@ -261,7 +261,7 @@ class StackSampler:
         self._in_stage = bool(stage)
         self._first_left -= not stage
         seen = self._interpret(stack, stage, wait)
-        self.standstill.take(now, stack, seen, ran)
+        self.standstill.take(now, stack, seen, ran, staged=bool(stage))
         share = ran / seconds if ran is not None and seconds > 0 else None
         running = running or bool(wait.held) or (share is not None and share > seen.running_above)
         works = stage or seen.works or seen.kind == SYNC

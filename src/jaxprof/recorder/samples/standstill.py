@@ -68,12 +68,13 @@ class StandstillWatch:
         """Median time between two iterations; 0 before a few have ended."""
         return self._intervals[len(self._intervals) // 2] if self._intervals else 0.0
 
-    def take(self, now: float, stack: Stack, seen: Seen, ran: float | None) -> None:
-        """Take a sample, before which the main thread ran for `ran` seconds."""
+    def take(self, now: float, stack: Stack, seen: Seen, ran: float | None, *, staged: bool = False) -> None:
+        """Take a sample, before which the main thread ran for `ran` seconds. `staged`: it traces, lowers or compiles,
+        and a loop that it goes round is unrolled."""
         self._ran += ran or 0.0
         self._seen = seen
         self._innermost = stack.frames[0] if stack.read else None
-        self._worked = self._worked or seen.works or seen.kind == SYNC
+        self._worked = not staged and (self._worked or seen.works or seen.kind == SYNC)
         position = tuple((id(code), offset) for code, offset, kind, _ in reversed(stack.read) if kind == USER)
         if position == self._position:
             return
@@ -140,7 +141,9 @@ class StandstillWatch:
                 still_seconds=self._still,
                 busy_share=min(1.0, ran / length),
                 process_share=(used[1] - cpu) / length,
-                moved_bytes=used[2] - moved if used[2] is not None and moved is not None else None,
+                moved_bytes_per_second=(
+                    (used[2] - moved) / length if used[2] is not None and moved is not None else None
+                ),
                 collections=used[3] - collections,
                 stage=stage.stage if stage is not None else "",
                 function=stage.function if stage is not None else "",
