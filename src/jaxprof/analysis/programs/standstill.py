@@ -83,6 +83,8 @@ class Standstill:
     def text(self, directory: str = "") -> str:
         """Return `since step 188 (3 min 12 s) at loader.py:40 in read(): it sleeps`."""
         step = f"step {integer(self.step)}" if self.step is not None else "its last step"
+        if self.step is not None and self.waits in (STOPPED, LOCKED):  # its last word is some tenths of a second older
+            step += " or soon after"
         at = f" at {self.at.short(directory)}" if self.at else ""
         call = f" in {self.call}" if self.at and self.call else ""
         return f"since {step} ({seconds(self.seconds)}){at}{call}: it {self.what}"
