@@ -187,6 +187,11 @@ def test_verdict_of_the_chosen_run():
     assert wrong == ["jit: wrong result, 3.1e-01"]
     assert slow[1:] == baseline[1:] == ["same result", "never pays"], "fast and wrong is no answer"
 
+    tape = session_tapes.planned("jit")
+    tape.numpy_run("r1")
+    tape.jit_run("r2", 0.7e-3, count=4, spread=3.0)
+    assert verdicts(tape)[1][1:] == ["same result"], "it may never pay"
+
     tape = session_tapes.planned()
     tape.numpy_run("r1")
     assert verdicts(tape) == [["numpy: 4.36 ms a call ± 0.64 %"]]

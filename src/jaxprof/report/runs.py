@@ -124,7 +124,7 @@ _OUTCOMES = {"ok": "same result", UNKNOWN: ""}
 
 def verdict_parts(group: RunGroup, result: RunResult) -> list[str]:
     """Return the verdict on a run in a few words each: its speed, whether its result is right, and from which call on
-    it pays, which is not asked of the sides of a comparison; only the time of a call if it is not compared."""
+    it pays, if its speed is decided and it is no side; only the time of a call if it is not compared."""
     if result.summary is None:
         return []
     label, check = group.label(result.run), check_text(result)
@@ -136,7 +136,8 @@ def verdict_parts(group: RunGroup, result: RunResult) -> list[str]:
     calls = break_even_text(result)
     pays = f"ahead {calls}" if calls.startswith("until") else _PAYS.get(calls, f"pays after {calls}")
     parts = [f"{label}: {versus_sentence(result, baseline)}", _OUTCOMES.get(check.partition(",")[0], check)]
-    return [part for part in (*parts, "" if result.run.plan.side else pays) if part]
+    is_decided = result.versus.speedup.verdict != "inconclusive" and not result.run.plan.side
+    return [part for part in (*parts, pays if is_decided else "") if part]
 
 
 def verdicts_text(rows: Sequence[RunRow]) -> str:

@@ -40,6 +40,17 @@ def test_paths_are_taken_apart():
         assert op_path(op_name) == OpPath(*taken_apart)
 
 
+def test_an_operation_is_called_by_its_layer_and_what_people_call_it():
+    for op_name, label in (
+        ("jit(f)/transpose(jvp(Model))/Dense_3/dot_general", "Model/Dense_3 ∂ matmul"),
+        ("jit(f)/model/layer_0/jit(softmax)/exp", "layer_0/softmax exp"),
+        ("jit(f)/jvp()/reduce_sum", "f reduce_sum"),
+        ("params['w']", ""),
+        ("", ""),
+    ):
+        assert op_path(op_name).label == label
+
+
 def _line_of(marker):
     lines = Path(__file__).read_text(encoding="utf-8").splitlines()
     return next(number for number, line in enumerate(lines, 1) if line.rstrip().endswith(f"# {marker}"))

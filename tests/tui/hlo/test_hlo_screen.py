@@ -156,8 +156,14 @@ async def test_measured_times_modules_of_a_file_to_choose_from_and_what_cannot_b
     two.write_text(HLO + HLO.replace("jit_loss", "jit_other").replace("%dot.1", "%dot.2"))
     async with walking(SMALL) as walk:
         await opened(walk, tape.session())
-        assert {"75%", "600"} <= set(walk.row("grad_fusion").split())
-        assert " - " in walk.row("tanh_fusion"), "what was not measured is unknown"
+        rows = [
+            walk.row(f"│ {bar}", words)
+            for bar, words in (("██████  75%", "attn ∂ sub"), ("██      25%", "attn matmul"))
+        ]
+        assert ["600" in row for row in rows] == [True, False], "bars to the largest, named by layer and operation"
+        assert " - " in walk.row("attn tanh"), "what was not measured is unknown"
+        strip = walk.text.splitlines()[walk.text.splitlines().index(walk.row("share ▾")) - 1]
+        assert [word in strip for word in ("loop fusion 75 %", "GEMM 25 %", "reduction")] == [True, True, False]
         await walk.through("""
             m V | @TextDialog
             escape

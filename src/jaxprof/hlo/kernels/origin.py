@@ -45,6 +45,8 @@ _STRUCTURE = frozenset(
 )  # fmt: skip
 _BRANCH = re.compile(r"branch_\d+_fun$|true_fun$|false_fun$")
 _REMAT = frozenset({"rematted_computation"})
+_OPERATIONS = {"dot_general": "matmul", "conv_general_dilated": "conv"}
+"""Primitives that people know by another name."""
 
 
 @frozen
@@ -61,6 +63,16 @@ class OpPath:
     """`backward` for what transposition produced, `forward` for what differentiation recorded, else empty."""
     recomputed: bool
     """Whether the operation recomputes a value that `jax.checkpoint` did not keep."""
+
+    @property
+    def label(self) -> str:
+        """The layer, or else the function, and the operation, `∂` in front of one that goes backward: `Dense_3 ∂
+        matmul`; empty without an operation."""
+        if not self.primitive:
+            return ""
+        layer = "/".join(self.scopes[-2:] or self.functions[-1:])
+        backward = "∂" if self.direction == "backward" else ""
+        return " ".join(filter(None, (layer, backward, _OPERATIONS.get(self.primitive, self.primitive))))
 
 
 class HloSourceLocation(NamedTuple):

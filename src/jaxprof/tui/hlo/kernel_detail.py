@@ -57,8 +57,8 @@ def kernel_facts(opened: OpenedModule, ranked: Ranked, width: int, around: int =
         _origins(kernel, width, opened.program.sources, around),
         _cost(ranked, width),
         findings,
-        _inside(opened, kernel, width),
         _barriers(opened, kernel, width),
+        _inside(opened, kernel, width),
     )
     for number, part in enumerate(parts):
         if number and part and around:  # without room, no blank lines

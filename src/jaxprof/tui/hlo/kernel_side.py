@@ -22,7 +22,7 @@ from jaxprof.tui.kit.drawing import whole_parts
 from jaxprof.tui.kit.fact_list import FactList, Facts, FactTarget
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import Guarded, on
-from jaxprof.tui.kit.picture import Picture, show_titles
+from jaxprof.tui.kit.picture import Lines, Picture, show_titles
 from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, line_plot, nothing
 from jaxprof.tui.kit.row_list import RowList
 
@@ -49,6 +49,7 @@ class KernelSide(Guarded, Container):
     def compose(self) -> ComposeResult:
         with Vertical(id="list-box", classes="box"):
             yield FilterLine("kernels", "findings")
+            yield Lines(id="kinds")
             yield Picture(id="roofline")
             yield KernelTable()
             yield HloFindings(id="findings")
@@ -134,6 +135,7 @@ class KernelSide(Guarded, Container):
             about, facts = ranked.key, partial(kernel_facts, opened, ranked, around=around)
         self.query_one(FactList).show(about, facts or (lambda width: ()))
         show_titles(self.query_one("#fact-box"), Content(title))
+        self.query_one("#kinds", Lines).show(self.table.kinds if self.tab == "kernels" else lambda width: ())
         if self.tab == "roofline":
             ranked = self.table.ranked
             chosen = ranked.number if ranked is not None else None

@@ -6,6 +6,7 @@ them last. A filter, an order or a grouping that needs them waits until then.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
@@ -13,6 +14,7 @@ from textual.content import Content
 
 from jaxprof.analysis.kernels.ranking import (
     BASES,
+    FEW,
     GROUPINGS,
     KernelGroup,
     Ranked,
@@ -25,7 +27,7 @@ from jaxprof.analysis.kernels.ranking import (
 from jaxprof.base.units import UNKNOWN, counted, integer, seconds
 from jaxprof.hlo.kernels.origin import OriginColumns
 from jaxprof.report.kernels import COLUMNS, total_text
-from jaxprof.tui.kit.drawing import bar, cell
+from jaxprof.tui.kit.drawing import bar, cell, named_bar
 from jaxprof.tui.kit.row_list import Heading, TreeView
 from jaxprof.tui.kit.table_columns import Cell, TableColumn
 
@@ -51,13 +53,14 @@ _LAYOUT: dict[str, dict[str, Any]] = {
     "flops_per_second": {"width": 8, "priority": 4},
     "bytes_per_second": {"width": 8, "priority": 4},
     "least": {"width": 9, "priority": 2, "style": "$text-muted"},
-    "name": {"width": 18, "weight": 1, "style": "bold", "cut": "middle"},
-    "kind": {"width": 8, "most": 16, "fits": True, "priority": 4, "style": "$text-muted"},
-    "times": {"width": 6, "priority": 6, "style": "$text-muted"},
-    "flops": {"width": 8, "priority": 8},
-    "bytes": {"width": 9, "priority": 5},
-    "intensity": {"width": 7, "priority": 9},
-    "bound": {"width": 8, "priority": 7},
+    "label": {"width": 18, "weight": 1, "wanted": 30, "style": "bold", "cut": "middle"},
+    "kind": {"width": 8, "most": 16, "fits": True, "priority": 6, "style": "$text-muted"},
+    "times": {"width": 6, "priority": 8, "style": "$text-muted"},
+    "flops": {"width": 8, "priority": 10},
+    "bytes": {"width": 9, "priority": 7},
+    "intensity": {"width": 7, "priority": 11},
+    "bound": {"width": 8, "priority": 5},
+    "name": {"width": 18, "most": 40, "fits": True, "priority": 9, "style": "$text-muted", "cut": "middle"},
     "source": {"width": 8, "most": 26, "fits": True, "priority": 3, "style": "$code-name", "cut": "start"},
 }
 """The columns from left to right. By their priorities they appear as the terminal gets wider."""
@@ -65,6 +68,14 @@ _MEASURED_NAMES = 500
 """Kernels whose names are measured for the width of their column."""
 _NAME_AT_MOST = 48
 _BOUNDS = {"memory": "$phase-transfer", "compute": "$phase-compile"}
+
+
+_KINDS = ("$phase-run", "$phase-compile", "$phase-lower", "$phase-transfer", "$phase-first", "$phase-trace")
+
+
+def _label(row: Ranked) -> str:
+    """Return a kernel by its layer and operation; by XLA's name, where the module does not say them."""
+    return row.kernel.path.label or row.kernel.name
 
 
 class KernelTable(TreeView[Hashable], keys="kernels"):
@@ -84,6 +95,7 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
         """Whether the rows wait for origins that are not read yet."""
         self.filtered: Sequence[int] = ()
         self._filter = ""
+        self._largest = 1.0
         self._groups: dict[Hashable, KernelGroup] = {}
 
     # -- what is shown ----------------------------------------------------------------------------------------
@@ -140,6 +152,8 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
         rates = {"measured", "flops_per_second", "bytes_per_second"}
         unknown |= rates if self.ranking.basis != "measured" else set()
         # A column with a `sort` can be clicked; the rows themselves are sorted above.
+        shares = [group.share for group in outermost] or [self.ranking.share_of(self._heaviest())]
+        self._largest = max(filter(None, shares), default=1.0)
         named = {"share": TableColumn("share", self._share, _BAR + 5, sort=hash)}
         named |= {name: self._column(name) for name in _LAYOUT if name not in unknown}
         self._columns, self._order = tuple(named.values()), named.get(self.wanted.sort)
@@ -147,6 +161,20 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
         self._names = {id(column): name for name, column in named.items()}
         self.rearrange()
         self.post_message(self.Sorted())
+
+    def _heaviest(self) -> float | None:
+        weights = self.ranking.column("weight")
+        return max((weights[number] for number in self.filtered if not math.isnan(weights[number])), default=None)
+
+    def kinds(self, width: int) -> list[Content]:
+        """Return a strip of the kinds of kernels by their share; nothing for one kind, or where shares are unknown."""
+        groups = group_kernels(self.ranking, self.filtered, "kind") if len(self.filtered) <= FEW else ()
+        parts = [
+            (group.path[-1], group.share, f"$background on {_KINDS[at % len(_KINDS)]}")
+            for at, group in enumerate(groups)
+            if group.share
+        ]
+        return [named_bar(parts, width)] if len(parts) > 1 else []
 
     @property
     def empty_text(self) -> str:
@@ -186,30 +214,34 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
     # -- drawing ----------------------------------------------------------------------------------------------
 
     def _column(self, name: str) -> TableColumn[Hashable]:
-        shown, layout = COLUMNS[name], _LAYOUT[name]
-        if name == "name":
+        if name == "label":
+            layout = _LAYOUT[name]
             sample = self.ranking.rows(range(min(_MEASURED_NAMES, len(self.ranking))))
             indent = 6 if self.arrangement.grouping != "none" else 0
-            longest = max((len(row.kernel.name) for row in sample), default=0)
+            longest = max((len(_label(row)) for row in sample), default=0)
             layout = layout | {"most": min(_NAME_AT_MOST, max(layout["width"], indent + longest))}
-        return TableColumn(
-            shown.title or "", lambda key: self._cell(name, key), right=shown.is_right, sort=hash, **layout
-        )
+            return TableColumn("kernel", lambda key: self._cell(name, key), **layout)
+        shown, layout = COLUMNS[name], _LAYOUT[name]
+        title = "named by XLA" if name == "name" else shown.title or ""
+        return TableColumn(title, lambda key: self._cell(name, key), right=shown.is_right, sort=hash, **layout)
 
     def _share(self, key: Hashable) -> Content:
-        """Return a bar with its per cent, eleven columns wide."""
+        """Return a bar to the largest share with its per cent, eleven columns wide."""
         share = self._groups[key].share if key in self._groups else self.ranking[cast(int, key)].share
         text = UNKNOWN if share is None else "<1%" if 0 < share < 0.01 else f"{share * 100:.0f}%"
-        return Content.assemble(bar(share, _BAR), cell(text, 5, "" if share is not None else "$quiet", right=True))
+        return Content.assemble(
+            bar(share and share / self._largest, _BAR), cell(text, 5, "" if share is not None else "$quiet", right=True)
+        )
 
     def _cell(self, name: str, key: Hashable) -> Cell:
         if (group := self._groups.get(key)) is not None:
-            if name != "name":
+            if name != "label":
                 return counted(group.count, "kernel") if name == "kind" else total_text(name, group), "$text-muted"
             label = group.path[-1].rpartition("/")[2] if self.arrangement.grouping == "source" else group.path[-1]
             return f"{'  ' * (len(group.path) - 1)}{self.mark_of(group.path)} {label}"
-        text = COLUMNS[name].text(self.ranking[cast(int, key)])
-        if name == "name":
+        row = self.ranking[cast(int, key)]
+        text = _label(row) if name == "label" else COLUMNS[name].text(row)
+        if name == "label":
             around = self._groups.get(self._around.get(key))
             return "  " * (len(around.path) if around is not None else 0) + text
         return (text, "$quiet") if text == UNKNOWN else (text, _BOUNDS[text]) if text in _BOUNDS else text

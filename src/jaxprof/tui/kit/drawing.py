@@ -10,6 +10,7 @@ from typing import Literal
 from textual.content import Content
 
 from jaxprof.base.text import columns, safe, shorten, shorten_middle
+from jaxprof.base.units import percent
 
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 SPARKS = "▁▂▃▄▅▆▇█"
@@ -83,6 +84,20 @@ def parts_bar(parts: Sequence[tuple[float, str]], whole: float, width: int) -> C
         else:
             characters.append((EIGHTHS[first], f"{style} on {behind}" if behind else style))
     return styled_runs(characters)
+
+
+def named_bar(parts: Iterable[tuple[str, float, str]], width: int) -> Content:
+    """Return amounts end to end over `width` columns, each with its name and share where they fit, in its style."""
+    rows = [*parts]
+    total, done, used = sum(amount for _, amount, _ in rows), 0.0, 0
+    drawn: list[tuple[str, str]] = []
+    for name, amount, style in rows if total else ():
+        done += amount
+        room = round(done / total * width) - used
+        used += room
+        text = next((text for text in (f" {name} {percent(amount / total)}", f" {name}") if columns(text) < room), "")
+        drawn.append((text.ljust(room), style))
+    return Content.assemble(*drawn) if used else Content.styled(" " * max(0, width), "on $bar-track")
 
 
 def spark(values: Sequence[float | None], width: int, style: str = "$bar") -> Content:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 
 from jaxprof.analysis.programs.result import CALLS, NOT_SEEN, ProgramResult
-from jaxprof.base.text import columns, safe, shorten
+from jaxprof.base.text import safe, shorten
 from jaxprof.base.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
 from jaxprof.tui import clock
-from jaxprof.tui.kit.drawing import cell, whole_parts
+from jaxprof.tui.kit.drawing import cell, named_bar, whole_parts
 from jaxprof.tui.kit.format import elapsed_text, location_text, status_mark
 
 if TYPE_CHECKING:
@@ -55,24 +55,11 @@ def in_order(shares: Mapping[str, float]) -> list[tuple[str, float]]:
 
 def share_bar(shares: Mapping[str, float], width: int) -> Content:
     """Return the states end to end over `width` columns, each with its name if it fits."""
-    rows = in_order(shares)
-    total = sum(value for _, value in rows)
-    if not total or width < 1:
-        return Content.styled(" " * max(0, width), "on $bar-track")
-    parts: list[tuple[str, str]] = []
-    done, used = 0.0, 0
-    for state, value in rows:
-        done += value
-        until = round(done / total * width)
-        room = until - used
-        used = until
-        if room <= 0:
-            continue
-        name, share = state_title(state), percent(value / total)
-        text = next((text for text in (f" {name} {share}", f" {name}") if columns(text) < room), "")
-        style = f"$text-muted on {state_style(state)}" if state == NOT_SEEN else f"$background on {state_style(state)}"
-        parts.append((text.ljust(room), style))
-    return Content.assemble(*parts)
+    parts = (
+        (state_title(state), took, f"{'$text-muted' if state == NOT_SEEN else '$background'} on {state_style(state)}")
+        for state, took in in_order(shares)
+    )
+    return named_bar(parts, width)
 
 
 _DOING = {"trace": "tracing", "lower": "lowering", "compile": "compiling"}
