@@ -51,3 +51,56 @@ def test_memory_that_is_shared(text, temporaries):
     assert found.parts["temporary"] == pytest.approx(temporaries, abs=32)
     for number, point in enumerate(found.points):
         assert sum(value.bytes for value in found.alive(number)) == point.bytes
+
+
+def entry(*lines, header=""):
+    """A scheduled module of these instructions, and two fusions: one reads its operand in place, one turns it."""
+    called = """same { p = f32[64,64]{1,0} parameter(0)\n ROOT n = f32[64,64]{1,0} negate(p) }
+turned { p = f32[64,64]{1,0} parameter(0)\n ROOT t = f32[64,64]{1,0} transpose(p), dimensions={1,0} }
+"""
+    body = "\n".join(lines)
+    return module(f"HloModule m, is_scheduled=true{header}\n{called}ENTRY e {{\n{body}\n}}\n")
+
+
+ARRAY = "f32[64,64]{1,0}"
+SIZE = 64 * 64 * 4
+X = f"x = {ARRAY} parameter(0)"
+MADE = f'a = {ARRAY} custom-call(x), custom_call_target="f"'
+
+
+@pytest.mark.parametrize(("called", "arrays"), [("same", 2), ("turned", 3)])
+def test_a_fusion_takes_over_what_it_reads_where_it_writes_it(called, arrays):
+    """The result is read once more, so that it is not the output."""
+    fused = f"b = {ARRAY} fusion(a), kind=kLoop, calls={called}"
+    last = 'ROOT c = f32[] custom-call(b), custom_call_target="g"'
+    assert liveness(entry(X, MADE, fused, last)).peak_bytes == arrays * SIZE + 4
+
+
+def test_an_output_is_reserved_from_the_start_and_lent_until_it_is_made():
+    small = 's = f32[] custom-call(a), custom_call_target="g"'
+    last = f'ROOT d = {ARRAY} custom-call(s), custom_call_target="h"'
+    found = liveness(entry(X, MADE, small, last))
+    assert found.parts == {"argument": SIZE, "output": SIZE, "temporary": 4, "constant": 0}
+    assert found.live_bytes[0] == 2 * SIZE
+    assert found.points[found.peak_at].instruction != "x", "where it is needed"
+
+
+def test_what_a_loop_carries_is_in_its_own_memory_while_the_next_is_made():
+    """The body reads its state after it has begun to make the next one."""
+    text = f"""HloModule m, is_scheduled=true
+same {{ p = {ARRAY} parameter(0)
+ ROOT n = {ARRAY} negate(p) }}
+body {{ s = ({ARRAY}) parameter(0)
+ x = {ARRAY} get-tuple-element(s), index=0
+ a = {ARRAY} custom-call(x), custom_call_target="f"
+ b = {ARRAY} fusion(a), kind=kLoop, calls=same
+ ROOT t = ({ARRAY}) tuple(b) }}
+condition {{ s = ({ARRAY}) parameter(0)
+ ROOT c = pred[] custom-call(s), custom_call_target="c" }}
+ENTRY e {{ x = {ARRAY} parameter(0)
+ y = {ARRAY} copy(x)
+ s = ({ARRAY}) tuple(y)
+ w = ({ARRAY}) while(s), condition=condition, body=body
+ ROOT r = {ARRAY} get-tuple-element(w), index=0 }}
+"""
+    assert liveness(module(text)).parts["temporary"] == pytest.approx(SIZE, abs=8)

@@ -8,17 +8,20 @@ fused update in slot, takes over the slot of an operand of its size that is no l
 (`HloDataflowAnalysis::CanShareOperandBufferWithUser`). Memory that a loop, branch or call needs inside counts where it
 is called.
 
-The peak is what must be alive at once. XLA's assignment takes more: it reserves the outputs from the beginning (and
-lets temporaries use their memory if possible), aligns, leaves gaps, and keeps the branches of a conditional apart. On
-the programs of the tests it takes up to half more, and never less.
+XLA reserves the outputs from the beginning, and lets temporaries use their memory before. Where its assignment is
+greedy, this one takes the better choice; XLA also aligns, and leaves gaps. `bench/memory.py` holds the peak against
+what XLA takes.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
+from math import inf
 from typing import TypeAlias
 
 from jaxprof.base import values
@@ -38,8 +41,12 @@ _TAKES_OVER_SLOT = (ARITHMETIC | TRANSCENDENTAL | {"sort", "copy", "all-reduce",
     "compare", "convert", "is-finite",
 }  # fmt: skip
 """Opcodes whose result may take over an operand's slot; those that change the dtype may not."""
+_AT_SAME_INDEX = ARITHMETIC | TRANSCENDENTAL | {"copy", "map", "tuple"}
+"""Opcodes in a fusion that read their operands at the index that they write."""
 
 
+_MOST_LENT = 1000
+"""Most temporaries for which room in an output is searched, the largest ones."""
 _ALIAS = re.compile(r"\{([\d, ]*)\}: \((\d+), \{([\d, ]*)\}\)")
 """Path in the result, number of the operand, and path in it, in `output_to_operand_aliasing`."""
 
@@ -56,6 +63,13 @@ class BufferSlot:
     last: int
     successor: BufferSlot | None = None
     """Slot that took this one over and is the same memory."""
+    reserved: bool = False
+    """Whether it counts from the start, before it is needed."""
+
+    @property
+    def begin(self) -> int:
+        """First instruction at which the slot counts."""
+        return 0 if self.reserved else self.first
 
     @property
     def end(self) -> int:
@@ -67,15 +81,26 @@ class Scope:
     """The slots of one computation, and what is alive at each of its instructions."""
 
     def __init__(
-        self, computation: Computation, inner: Mapping[str, list[Scope]], *, tpu: bool, is_entry: bool, calls: int
+        self,
+        computation: Computation,
+        inner: Mapping[str, list[Scope]],
+        *,
+        platform: str,
+        is_entry: bool,
+        is_body: bool,
+        calls: int,
     ) -> None:
         self.inner = inner
         self.called_again = calls > 1
         self.instructions = computation.instructions
         self.slots: list[BufferSlot] = []
-        self._tpu = tpu
+        self._tpu = platform == "tpu"
+        self._gpu = platform == "gpu"
         self._is_entry = is_entry
+        self._is_body = is_body
         self._contents: dict[str, Held] = {}
+        self._donated: dict[int, BufferSlot] = {}
+        """Slot of the donated argument by the id() of that of the output in its buffer."""
         self._passed: list[tuple[Scope, int, BufferSlot, BufferSlot]] = []
         """Callee and position of each call, with the slot of a parameter and that of its operand."""
         for position, instruction in enumerate(self.instructions):
@@ -94,6 +119,8 @@ class Scope:
                 outer.last -= 1
                 own.bytes, own.kind, own.maker, own.shape = outer.bytes, outer.kind, outer.maker, outer.shape
                 callee.measure()
+        if is_entry:
+            self._reserve_outputs()
         self.measure()
 
     def measure(self) -> None:
@@ -186,33 +213,29 @@ class Scope:
             if slot.kind == "temporary":
                 slot.kind = "output" if self._is_entry else "given"
         # Outputs that are written into an argument's buffer take no memory of their own.
-        for path in computation.module.aliases if self._is_entry else ():
+        for path, number in computation.module.aliases.items() if self._is_entry else ():
             output = next(_slots(_member(self.result, path[0]) if path else self.result), None)
             if len(path) < 2 and output is not None and output.kind == "output":
                 output.kind = "given"
+                donated = next(_slots(_member(self.parameters, number)), None)
+                if donated is not None:
+                    self._donated[id(output)] = donated
 
     def _take_over(self) -> None:
         """Let results take over the slots of operands that end there, so both share one slot."""
         made = grouped((slot.maker.name, slot) for slot in self.slots)
         for position, instruction in enumerate(self.instructions):
-            may = instruction.opcode in _TAKES_OVER_SLOT
-            if instruction.opcode == "fusion":
-                root = instruction.called_root
-                is_elementwise = instruction.attributes.get("kind") == "kLoop"
-                may = is_elementwise or (root is not None and is_update_of_parameter(root))
-            if not may:
-                continue
-            free = [
-                slot
-                for operand in dict.fromkeys(instruction.operands)
-                for slot in _slots(self._contents.get(operand, []))
-                if slot.last == position and slot.kind == "temporary" and slot.successor is None
-            ]
-            for slot in made.get(instruction.name, ()):
-                before = next(
-                    (earlier for earlier in free if earlier.bytes == slot.bytes and earlier.maker is not instruction),
-                    None,
-                )
+            free: list[BufferSlot] = []
+            for operand in dict.fromkeys(instruction.operands) if instruction.name in made else ():
+                held = _slots(self._contents.get(operand, []))
+                ending = [
+                    slot
+                    for slot in held
+                    if slot.last == position and slot.kind == "temporary" and slot.successor is None
+                ]
+                free += ending if ending and self._stays_in_place(instruction, operand) else ()
+            for slot in made.get(instruction.name, ()) if free else ():
+                before = next((earlier for earlier in free if self._fits(slot, earlier, instruction)), None)
                 if before is not None:
                     free.remove(before)
                     before.successor = slot
@@ -220,12 +243,101 @@ class Scope:
             if slot.successor is not None:
                 slot.kind = slot.successor.kind
 
-    def over_schedule(self, *kinds: str) -> list[int]:
-        """Return the bytes of these kinds at each instruction, including the computations that it calls."""
+    def _stays_in_place(self, instruction: Instruction, operand: str) -> bool:
+        """Return whether each element of the result may be written where that of the operand was: the operand is read
+        at the index that is written, wherever a fusion takes it, or is updated in place."""
+        if instruction.opcode != "fusion":
+            return instruction.opcode in _TAKES_OVER_SLOT
+        root, called = instruction.called_root, instruction.callees()
+        if root is not None and is_update_of_parameter(root):
+            return True
+        if instruction.attributes.get("kind") != "kLoop" or not called:
+            return False
+        parameters = called[0].parameters
+        waiting = [
+            parameters[number]
+            for number, name in enumerate(instruction.operands)
+            if name == operand and number < len(parameters)
+        ]
+        seen: set[str] = set()
+        while waiting:
+            value = waiting.pop()
+            for user in value.users:
+                is_updated = user.opcode == "dynamic-update-slice" and value.name not in user.operands[1:]
+                if not (user.opcode in _AT_SAME_INDEX or is_updated or (self._gpu and user.opcode in NAMING)):
+                    return False
+                if user.name not in seen:
+                    seen.add(user.name)
+                    waiting.append(user)
+        return True
+
+    def _fits(self, slot: BufferSlot, earlier: BufferSlot, maker: Instruction) -> bool:
+        """Return whether a slot of the result `maker` can be an earlier one. An output in a donated argument's buffer
+        takes over only what can be there, too."""
+        if earlier.bytes != slot.bytes or earlier.maker is maker or (not self._gpu and earlier.shape != slot.shape):
+            return False
+        if self._is_body and slot.kind == "given" and not self._gpu:
+            return False  # the next state of a loop, whose memory holds the present one
+        donated = self._donated.get(id(slot))
+        if donated is None or earlier.first > donated.last:
+            return True
+        is_update = earlier.first == donated.last and earlier.shape == donated.shape
+        return is_update and self._stays_in_place(earlier.maker, donated.maker.name)
+
+    def _chains(self) -> Iterator[list[BufferSlot]]:
+        """Yield the slots that are the same memory, in the order in which they take it over."""
+        successors = {id(slot.successor) for slot in self.slots if slot.successor is not None}
+        for slot in self.slots:
+            if id(slot) not in successors:
+                chain = [slot]
+                while (following := chain[-1].successor) is not None:
+                    chain.append(following)
+                yield chain
+
+    def _reserve_outputs(self) -> None:
+        """Reserve the outputs from the start, as XLA does, with the temporaries that use their memory before they are
+        made, or after a donated argument was read for the last time; those of called computations too. The largest come
+        first, each in the smallest output that holds it."""
+        chains = list(self._chains())
+        outputs = [chain for chain in chains if chain[0].kind == "output"]
+        donated = [(chain, self._donated[id(chain[-1])]) for chain in chains if id(chain[-1]) in self._donated]
+        reserved: list[tuple[int, list[tuple[_Moment, _Moment]]]] = [
+            *((chain[0].bytes, [_span(chain)]) for chain in outputs),
+            *((chain[0].bytes, [((0,), (argument.last, inf)), _span(chain)]) for chain, argument in donated),
+        ]
+        reserved.sort(key=lambda each: each[0])
+        temporaries: list[tuple[list[BufferSlot], _Moment, _Moment]] = []
+        visited: list[tuple[Scope, _Moment]] = [(self, ())]
+        for scope, called in visited:
+            own = (chain for chain in scope._chains() if chain[0].kind == "temporary")
+            temporaries += [(chain, *_span(chain, called)) for chain in own]
+            visited += [
+                (callee, (*called, position, number))
+                for position, instruction in enumerate(scope.instructions)
+                for number, callee in enumerate(scope.inner.get(instruction.name, ()))
+                if not callee.called_again
+            ]
+        largest = nsmallest(_MOST_LENT, temporaries, key=lambda each: (-each[0][0].bytes, each[1][0] - each[2][0]))
+        for chain, first, last in largest:
+            for _, spans in reserved[bisect_left(reserved, chain[0].bytes, key=lambda each: each[0]) :]:
+                at = bisect_left(spans, (first, last))
+                if (at == 0 or spans[at - 1][1] < first) and (at == len(spans) or last < spans[at][0]):
+                    spans.insert(at, (first, last))
+                    for slot in chain:
+                        slot.kind = "given"
+                    break
+        for output in outputs:
+            output[0].reserved = True
+        for scope, _ in reversed(visited):
+            scope.measure()
+
+    def over_schedule(self, *kinds: str, needed: bool = False) -> list[int]:
+        """Return the bytes of these kinds at each instruction, including the computations that it calls. `needed`:
+        without what is reserved for later."""
         change = [0] * (len(self.instructions) + 1)
         for slot in self.slots:
             if slot.kind in kinds:
-                change[slot.first] += slot.bytes
+                change[slot.first if needed else slot.begin] += slot.bytes
                 change[slot.end + 1] -= slot.bytes
         sizes: list[int] = []
         total = 0
@@ -250,8 +362,15 @@ class Scope:
         return own + self.within(at)
 
 
+_Moment: TypeAlias = tuple[float, ...]
+"""Position in the entry; within a computation that is called there, its number there and the position in it follow."""
 Held: TypeAlias = "BufferSlot | list[Held]"
 """The slots of a value: one for an array, a list for a tuple."""
+
+
+def _span(chain: Sequence[BufferSlot], called: _Moment = ()) -> tuple[_Moment, _Moment]:
+    """Return when the slots of a chain begin and end, in a computation that is `called` at a moment."""
+    return (*called, chain[0].first), (*called, chain[-1].last, inf)
 
 
 def _slots(held: Held) -> Iterator[BufferSlot]:
@@ -308,6 +427,8 @@ class SchedulePoint:
     op_name: str
     file: str
     line: int | None
+    needed: int
+    """Bytes of temporaries and outputs that are needed by now; the rest is reserved."""
 
 
 @frozen
@@ -321,7 +442,7 @@ class Liveness:
     values: tuple[LiveValue, ...]
     """Values by size, largest first, at most `MOST_VALUES`."""
     points: tuple[SchedulePoint, ...]
-    """Instructions of the entry in order; an output counts from where it is made. A schedule of more than `MOST_POINTS`
+    """Instructions of the entry in order; an output counts from the start. A schedule of more than `MOST_POINTS`
     keeps the highest point of each section."""
     length: int
     """Number of instructions of the entry."""
@@ -333,8 +454,8 @@ class Liveness:
 
     @property
     def peak_at(self) -> int:
-        """Index of the highest point, the first of equals."""
-        return max(range(len(self.points)), key=lambda number: self.points[number].bytes)
+        """Index of the highest point; of equals the first one at which most is needed."""
+        return max(range(len(self.points)), key=lambda number: (self.points[number].bytes, self.points[number].needed))
 
     def alive(self, number: int) -> tuple[LiveValue, ...]:
         """Return the values that take memory at a point, largest first. They add up to the bytes of the point, unless
@@ -348,15 +469,24 @@ def liveness(module: Module) -> Liveness | None:
     if not module.is_scheduled or module.entry is None or not module.entry.instructions:
         return None
     execution = module.once(Execution)
-    tpu = platform_of(module) == "tpu"
+    platform = platform_of(module)
     calls = Counter(edge.callee for edges in execution.edges.values() for edge in edges)
+    callers = [edge.caller for edges in execution.edges.values() for edge in edges]
+    bodies = {caller.called[0] for caller in callers if caller.opcode == "while"}
     done: dict[str, Scope] = {}
     for name in execution.post_order:
         computation = module.get(name)
         if computation is not None:
             known = (edge for edge in execution.edges[name] if edge.callee in done)
             inner = grouped((edge.caller.name, done[edge.callee]) for edge in known)
-            done[name] = Scope(computation, inner, tpu=tpu, is_entry=computation is module.entry, calls=calls[name])
+            done[name] = Scope(
+                computation,
+                inner,
+                platform=platform,
+                is_entry=computation is module.entry,
+                is_body=name in bodies,
+                calls=calls[name],
+            )
     entry = done.get(module.entry.name)
     return _summary(entry, done) if entry is not None else None
 
@@ -365,13 +495,14 @@ def _summary(entry: Scope, scopes: Mapping[str, Scope]) -> Liveness:
     every = [slot for scope in scopes.values() for slot in scope.slots if slot.kind != "given" and slot.bytes]
     argument, constant = (sum(slot.bytes for slot in every if slot.kind == kind) for kind in ("argument", "constant"))
     both = entry.over_schedule("temporary", "output")
-    highest = max(range(len(both)), key=both.__getitem__)
+    needed = entry.over_schedule("temporary", "output", needed=True)
+    highest = max(range(len(both)), key=lambda at: (both[at], needed[at]))
     temporary = entry.alive[highest]
     parts = {
         "argument": argument, "output": both[highest] - temporary, "temporary": temporary, "constant": constant
     }  # fmt: skip
     # The instructions of the entry over which each slot, by its id(), takes memory.
-    spans = {id(slot): [(slot.first, slot.end)] for slot in entry.slots}
+    spans = {id(slot): [(slot.begin, slot.end)] for slot in entry.slots}
     for position in range(len(entry.instructions)):
         for slot in entry.within(position):
             spans.setdefault(id(slot), []).append((position, position))
@@ -382,7 +513,7 @@ def _summary(entry: Scope, scopes: Mapping[str, Scope]) -> Liveness:
         for slot in every[:MOST_VALUES]
     )
     points = tuple(
-        SchedulePoint(at, both[at] + argument + constant, instruction.name, *instruction.origin)
+        SchedulePoint(at, both[at] + argument + constant, instruction.name, *instruction.origin, needed[at])
         for at in peaks(both, MOST_POINTS)
         for instruction in entry.instructions[at : at + 1]
     )
