@@ -111,15 +111,14 @@ def load_hlo(path: str | Path) -> list[ModuleStages]:
     """
     from jaxprof.analysis.opener import open_hlo
 
-    return open_hlo(path_here(path, "`jaxprof hlo URL` fetches it."), _session_of_profile)[0]
+    def read_profile(path: Path) -> FoldedSession:
+        from jaxprof.base.reaper import TemporaryFolder
+        from jaxprof.runner.profiles import session_name, session_of_profile
 
+        with TemporaryFolder("profile") as folder:
+            return session_of_profile(path, folder / session_name(path))
 
-def _session_of_profile(path: Path) -> FoldedSession:
-    from jaxprof.base.reaper import TemporaryFolder
-    from jaxprof.runner.profiles import session_name, session_of_profile
-
-    with TemporaryFolder("profile") as folder:
-        return session_of_profile(path, folder / session_name(path))
+    return open_hlo(path_here(path, "`jaxprof hlo URL` fetches it."), read_profile)[0]
 
 
 def profile(

@@ -98,8 +98,9 @@ def device_pieces(row: ListedDevice) -> Iterator[Piece]:
         ways.setdefault(connection.over, []).append(connection.gpu)
     if ways:
         yield ""
-        to = (column("to GPU", lambda way: ", ".join(way[1])), column("over", itemgetter(0)), column("", _meaning))
-        yield Table(to, list(ways.items()))
+        meanings = {over: _BETWEEN.get(over) or units.counted(int(over[2:]), "NVLink") for over in ways}  # NV18
+        to = (column("to GPU", lambda way: ", ".join(way[1])), column("over", itemgetter(0)))
+        yield Table((*to, column("", lambda way: meanings[way[0]])), list(ways.items()))
 
 
 def _now_and_most(now: float | None, most: float | None, scale: float, unit: str, digits: int) -> str:
@@ -136,8 +137,3 @@ _BETWEEN = {
     "NODE": "PCIe bridges of one NUMA node",
     "SYS": "the link between CPUs",
 }
-
-
-def _meaning(way: tuple[str, list[str]]) -> str:
-    over = way[0]
-    return _BETWEEN.get(over) or units.counted(int(over.removeprefix("NV")), "NVLink")

@@ -311,8 +311,11 @@ def functions_report(program: ProgramResult, shown: int = _FUNCTIONS_SHOWN) -> I
         """Yield the range of each stage, then the reasons for compiling again, the most frequent first."""
         function: FunctionCompiles = row.item
         if spreads := function.spreads():
-            stages = ", ".join(f"{name} {_range(each.minimum, each.maximum)}" for name, each in spreads.items())
-            yield Prose(f"each: {stages}", " " * 9, 3)
+            ranges = []
+            for name, each in spreads.items():
+                low, high = seconds(each.minimum), seconds(each.maximum)
+                ranges.append(f"{name} {low}" if low == high else f"{name} {low} to {high}")
+            yield Prose(f"each: {', '.join(ranges)}", " " * 9, 3)
         again = [reason for reason in function.reasons if reason.code != "first"]
         for reason in again[:_REASONS_SHOWN]:
             yield Prose(f"{integer(reason.count)} × {reason.text}", " " * 9, 3)
@@ -336,11 +339,6 @@ def ledger(program: ProgramResult) -> Table[ProgramRow]:
         return (Prose(text, " " * 6, 2) for text in (why_again(row.item), signature(row.item)))
 
     return Table(COMPILES_TEXT, rows_of(program, program.compiles), under=under)
-
-
-def _range(least: float, most: float) -> str:
-    low, high = seconds(least), seconds(most)
-    return low if low == high else f"{low} to {high}"
 
 
 _VIEWS: dict[str, Callable[[ProgramResult], Iterator[Piece]]] = {

@@ -341,7 +341,13 @@ class Group:
         self._recorder.emit(WorkerStarted(run=side.run, pid=process.pid, python=process.python, launch=launch))
         for text in placement.notes if launch == 1 else ():
             self._recorder.emit(WarningRaised(run=side.run, code="placement", message=text))
-        side.engine.keep = None if launch == 1 else lambda event: self._is_recorded_later(side, event)
+
+        def is_new(event: Event) -> bool:
+            if isinstance(event, WarningRaised):
+                return not any(raised.code == event.code for raised in self._recorder.session.runs[side.run].warnings)
+            return isinstance(event, _RECORDED_EVERY_LAUNCH)
+
+        side.engine.keep = None if launch == 1 else is_new
         request = timing_request(side.run, side.plan, placement.device)
         spec = replace(request.spec, max_seconds=side.left_seconds)
         side.engine.send(replace(request, spec=spec, launch=launch, in_turns=True))
@@ -351,11 +357,6 @@ class Group:
         side.spent_seconds += side.cold_seconds
         assert isinstance(reached, TurnAwaited | RunFinished)
         return reached
-
-    def _is_recorded_later(self, side: Side, event: Event) -> bool:
-        if isinstance(event, WarningRaised):
-            return not any(raised.code == event.code for raised in self._recorder.session.runs[side.run].warnings)
-        return isinstance(event, _RECORDED_EVERY_LAUNCH)
 
     def _take_turns(self, launch: int, sides: Sequence[Side]) -> None:
         if not sides:

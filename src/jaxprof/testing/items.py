@@ -29,7 +29,7 @@ from jaxprof.report.renderers import Table, text_lines
 from jaxprof.session.files import EXTENSION
 from jaxprof.session.log import new_header
 from jaxprof.session.log.codec import decode_line, encode_line
-from jaxprof.testing.calls import CalledProgram, Caller, CompileWatch
+from jaxprof.testing.calls import Caller, CompileWatch
 
 if TYPE_CHECKING:
     from jaxprof.events import Compiled
@@ -148,7 +148,16 @@ def find_excesses(limits: Mapping[str, float], caller: Caller) -> list[str]:
         names = " and ".join(fact_limits)
         failures.append(f"{names}: the test has not called the fixture jaxprof, so there is no program to look at")
     for program in caller.programs:
-        failures += [line for name, most in fact_limits.items() if (line := _too_large(program, name, most))]
+        call = f"{program.function.name}({', '.join(program.call.words)})"
+        for name, most in fact_limits.items():
+            (fact,) = pick(EXACT, FACT_LIMITS[name])
+            value = program.facts[fact.key]
+            if value is None:
+                why = f": {program.run.error}" if program.run.error else ""
+                failures.append(safe(f"{call}: {name}={most:g}, not known{why}"))
+            elif value > most:
+                rounded = f" ({fact.shown(value)})" if fact.unit.name and value >= 10_000 else ""
+                failures.append(safe(f"{call}: {name}={most:g}, found {value:.0f}{rounded}"))
     return failures
 
 
@@ -161,17 +170,6 @@ def _compile_list(rows: Sequence[Compiled], most: float) -> str:
     if len(rows) > _LISTED:
         lines.append(f"  and {len(rows) - _LISTED} more")
     return "\n".join(lines)
-
-
-def _too_large(program: CalledProgram, name: str, most: float) -> str:
-    code = FACT_LIMITS[name]
-    (fact,) = pick(EXACT, code)
-    value = program.facts[code]
-    limit = f"{program.function.name}({', '.join(program.call.words)}): {name}={most:g}"
-    if value is None:
-        return safe(f"{limit}, not known{f': {program.run.error}' if program.run.error else ''}")
-    rounded = f" ({fact.shown(value)})" if fact.unit.name and value >= 10_000 else ""
-    return safe(f"{limit}, found {value:.0f}{rounded}") if value > most else ""
 
 
 _CALLER = pytest.StashKey[Caller]()

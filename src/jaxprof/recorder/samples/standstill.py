@@ -16,7 +16,6 @@ import threading
 import time
 from bisect import insort
 from collections.abc import Callable
-from types import FrameType
 
 from jaxprof.base.system_wait import moved_bytes, system_wait
 from jaxprof.events import NOWHERE, Event, SourceLocation, StageRunning, StandstillSeen, SystemWait, ThreadStack
@@ -137,7 +136,7 @@ class StandstillWatch:
                 at=SourceLocation(line.file, line.line, line.function) if line is not None else NOWHERE,
                 call=call,
                 kind=seen.kind if seen is not None else "",
-                inner=_location(inner),
+                inner=SourceLocation(inner.code.co_filename, inner.spot.line, inner.code.co_name) if inner else NOWHERE,
                 still_seconds=self._still,
                 busy_share=min(1.0, ran / length),
                 process_share=(used[1] - cpu) / length,
@@ -160,20 +159,14 @@ class StandstillWatch:
         frames = sys._current_frames()
         frames.pop(_thread.get_ident(), None)
         order = sorted(frames, key=lambda ident: ident != self._main_thread)[:_THREADS_AT_MOST]
-        return [ThreadStack(name=names.get(ident, ""), frames=_frames(frames[ident])) for ident in order]
-
-
-def _frames(frame: FrameType) -> list[SourceLocation]:
-    return [
-        SourceLocation(each.f_code.co_filename, each.f_lineno, each.f_code.co_name)
-        for each in outwards(frame, _FRAMES_AT_MOST)
-    ]
-
-
-def _location(frame: SampledFrame | None) -> SourceLocation:
-    if frame is None:
-        return NOWHERE
-    return SourceLocation(frame.code.co_filename, frame.spot.line, frame.code.co_name)
+        stacks = []
+        for ident in order:
+            locations = [
+                SourceLocation(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+                for frame in outwards(frames[ident], _FRAMES_AT_MOST)
+            ]
+            stacks.append(ThreadStack(name=names.get(ident, ""), frames=locations))
+        return stacks
 
 
 def _collections() -> int:
