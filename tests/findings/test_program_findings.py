@@ -238,14 +238,14 @@ def seldom_counted(*later, rests=0.0):
     ]
 
 
-def held_memory(size, programs=1, kept=0):
+def held_memory(size, programs=1, kept=0, reason="shape"):
     """The memory of a process of 100 MiB, which grows by `size` a second, as do the programs and the bytes of arrays
-    that it holds."""
+    that it holds. `reason`: why they were compiled."""
     counts = [
         replace(each, host_bytes=(100 << 20) + at * size, programs=at * programs, bytes=at * kept)
         for at, each in enumerate(made.arrays([10] * 20))
     ]
-    rows = [made.compiled(monotonic_seconds=made.BEGAN + at) for at in range(5, 20)]
+    rows = [made.compiled(reason_code=reason, monotonic_seconds=made.BEGAN + at) for at in range(5, 20)]
     return [*counts, *rows]
 
 
@@ -355,6 +355,7 @@ NEAR = {
         [*missed("process"), made.compiled("other", cache="hit")],
     ),
     "memory that grows while nothing is compiled": ("programs_grow", held_memory(8 << 20, programs=0)),
+    "a set-up compiles one function after the other": ("programs_grow", held_memory(8 << 20, reason="first")),
     "memory of live arrays is none of programs": ("programs_grow", held_memory(8 << 20, kept=6 << 20)),
     "five counts tell nothing": ("arrays_grow", arrays(*range(100, 600, 100))),
 }

@@ -353,7 +353,8 @@ class StatementTime:
     """The function that is traced, as in `Compiled.function`, or the module that is imported; empty if unknown."""
     seconds: float = 0.0
     jax_seconds: float = 0.0
-    """Part of the seconds in which JAX was at work below an import: it then runs the program."""
+    """Part of the seconds in which JAX was at work below an import, which then runs the program; all of them if the
+    import is of a library that uses JAX itself."""
 
 
 @frozen(kw_only=True)

@@ -42,7 +42,7 @@ from jaxprof.recorder.samples.sampler import (
     StackSampler,
     interval,
 )
-from jaxprof.recorder.samples.settings import changes_at_start, settings_lines
+from jaxprof.recorder.samples.settings import builds_on_jax, changes_at_start, settings_lines
 from jaxprof.recorder.samples.stack import Stack
 from jaxprof.recorder.samples.standstill import StandstillWatch
 from jaxprof.recorder.samples.states import COMPILED, HOST, Seen, Site
@@ -562,3 +562,12 @@ def test_temporary_folder_is_known_by_its_rights(tmp_path, monkeypatch):
     for name, rights, why in (("cache_k3jx_0qa", 0o700, "temporary"), ("cache_k3jx_0qb", 0o755, "")):
         (tmp_path / name).mkdir(mode=rights)
         assert changes_at_start(str(tmp_path / name)) == why
+
+
+def test_a_library_that_uses_jax_has_to_be_imported_and_a_module_of_the_user_has_not(tmp_path, monkeypatch):
+    for folder, name in (("site-packages", "layers_of_jax"), ("mine", "mine_of_jax"), ("site-packages", "tables")):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / f"{name}.py").write_text("import jax\n" if name.endswith("jax") else "import math\n")
+        monkeypatch.syspath_prepend(tmp_path / folder)
+        __import__(name)
+    assert [builds_on_jax(name) for name in ("layers_of_jax", "mine_of_jax", "tables")] == [True, False, False]

@@ -9,6 +9,7 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.programs.functions import most_frequent
+from jaxprof.analysis.programs.result import is_single
 from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe
 from jaxprof.base.units import and_more, bytes_, integer, percent, seconds
@@ -43,6 +44,8 @@ UNUSED_BYTES = 1 << 20
 """Bytes of donated arrays below which reusing their memory gains nothing."""
 BY_PROGRAMS = 0.5
 """Share of the host's growth that must fall into times in which programs were compiled, and not be of live arrays."""
+BY_RECOMPILES = 0.25
+"""Share of the new programs that must be of functions compiled again; each brings some operations with it."""
 MOST_PROGRAM_BYTES = 16 << 20
 """Most bytes that a compiled program takes on the host; small ones took 0.8 to 2 MiB. Faster growth is
 of something else."""
@@ -110,15 +113,18 @@ def programs_grow(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         return
     began, ended = result.began_seconds + first.seconds, result.began_seconds + last.seconds
     rows = [row for row in result.compiles if began <= row.monotonic_seconds <= ended]
-    compiled = totals((row.function, row.count) for row in rows)
+    again = [row for row in rows if row.reason_code != "first" and not is_single(row)]
+    if sum(row.count for row in again) < BY_RECOMPILES * programs:
+        return  # a set-up compiles one function after the other, and is over at some time
+    compiled = totals((row.function, row.count) for row in again)
     most = max(compiled, key=lambda function: compiled[function], default="")
     yield Finding(
         "programs_grow",
         f"the host's memory grows by {bytes_(60 * grown / took)} a minute: {bytes_(first.host_bytes)} to "
         f"{bytes_(last.host_bytes)} in {seconds(took)}, while the compiled programs that it holds went from "
         f"{integer(first.programs)} to {integer(last.programs)}"
-        f"{f', most of `{safe(most)}`' if most else ''}; live arrays are {percent(of_arrays / grown)} of that",
-        (most_frequent([row.called_from for row in rows if row.function == most]),),
+        f", most of `{safe(most)}`; live arrays are {percent(of_arrays / grown)} of that",
+        (most_frequent([row.called_from for row in again if row.function == most]),),
         function=most,
         estimate=True,
         bytes=grown,

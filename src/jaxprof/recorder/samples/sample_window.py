@@ -18,6 +18,7 @@ from jaxprof.events import STAGES, CopiesSeen, LoopSite, ProgramSampled, Sampled
 from jaxprof.events.programs import IMPORTS
 from jaxprof.recorder.samples.loops import Loop
 from jaxprof.recorder.samples.monitored_loop import LineTimes
+from jaxprof.recorder.samples.settings import builds_on_jax
 from jaxprof.recorder.samples.states import (
     CALL,
     CALLBACK,
@@ -219,7 +220,13 @@ class SampleWindow:
             lines=rows,
             sites=sites,
             statements=[
-                StatementTime(kind=each.kind, where=each.where, name=each.name, seconds=took, jax_seconds=jax)
+                StatementTime(
+                    kind=each.kind,
+                    where=each.where,
+                    name=each.name,
+                    seconds=took,
+                    jax_seconds=took if each.kind == IMPORTS and builds_on_jax(each.name) else jax,
+                )
                 for each, (took, jax) in below
             ],
             own_seconds=own_seconds,

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 from jaxprof.events import SourceLocation
-from jaxprof.recorder.frame_owner import USER, file_kind
+from jaxprof.recorder.frame_owner import LIBRARY, USER, file_kind
 from jaxprof.recorder.samples.call_text import is_a, names_in, source_lines
 
 _DEBUG_SETTINGS = (
@@ -62,6 +62,18 @@ _TEMPORARY = re.compile(r"tmp[a-z0-9_]{8}|tmp\.[A-Za-z0-9]{10}|[a-z0-9_]{8}$")
 _LEAST_PID = 100
 """Process ids below this one are those of a container, which has the same one at each start."""
 _DAY_SECONDS = 86_400
+
+
+def builds_on_jax(package: str) -> bool:
+    """Return whether a library's package uses JAX itself, so that a program that uses it has to import it."""
+    root = package.partition(".")[0]
+    for name, module in list(sys.modules.items()):
+        if (name == root or name.startswith(f"{root}.")) and is_a(module, ModuleType):
+            names = names_in(module)
+            file = names.get("__file__")
+            if isinstance(file, str) and file_kind(file) == LIBRARY and not {"jax", "jnp"}.isdisjoint(names):
+                return True
+    return False
 
 
 def new_cache() -> str:
