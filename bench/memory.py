@@ -119,7 +119,8 @@ def compiled_for(device: str, seeds: range) -> Iterator[tuple[str, int]]:
             texts.append(done.stdout)
         else:
             (one,) = json.loads(texts[1])["data"]["programs"]
-            yield texts[0], sum(size for kind, size in one["memory"]["parts"].items() if kind != "constant")
+            assert one["memory"]["peak_source"] == "memory analysis"
+            yield texts[0], one["memory"]["peak_bytes"]
 
 
 def function_of(*given: Any) -> Any:

@@ -61,8 +61,8 @@ _PEAK: Facts[Liveness] = (
 MEMORY: Facts[MemoryPicture] = (
     Fact("peak_source", TEXT, "Where the peak comes from: buffer assignment, memory analysis (sums), schedule, request",
          "source"),
-    Fact("peak_bytes", BYTES, "Peak memory: what XLA planned that the program holds; from a schedule an estimate, "
-         "the least that it needs", title="peak memory"),
+    Fact("peak_bytes", BYTES, "Peak memory: what XLA planned that the program holds; from a schedule an estimate",
+         title="peak memory"),
     Fact("argument_bytes", BYTES, "Memory of the arguments", methodcaller("part", "argument")),
     Fact("output_bytes", BYTES, "Memory of the results; those in the place of donated arguments do not count",
          methodcaller("part", "output")),

@@ -58,7 +58,7 @@ def memory_heading(picture: MemoryPicture) -> Iterator[str]:
         yield f"requested {bytes_(picture.asked_bytes)}: more than the free memory"
     if picture.source == REQUEST or picture.peak_bytes is None:
         return
-    origin = "estimated from the schedule: the least that it needs" if picture.source == SCHEDULE else picture.source
+    origin = "estimated from the schedule" if picture.source == SCHEDULE else picture.source
     needed, there = bytes_(picture.peak_bytes), picture.device_bytes
     if there:
         verdict = "does not fit: " if picture.peak_bytes > there else ""

@@ -436,7 +436,7 @@ class Liveness:
     """Memory of a module over its schedule."""
 
     peak_bytes: int
-    """Highest of `live_bytes`: the least memory that the module needs in this order."""
+    """Highest of `live_bytes`."""
     parts: Mapping[str, int]
     """Bytes of each kind at the peak, which add up to `peak_bytes`."""
     values: tuple[LiveValue, ...]

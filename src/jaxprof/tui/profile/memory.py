@@ -235,6 +235,8 @@ class MemoryView(Guarded, Container, keys="memory"):
 
 
 def peak_of(picture: MemoryPicture) -> int:
+    if picture.schedule is not None:
+        return picture.schedule.peak_at
     return max(range(len(picture.live_bytes)), key=picture.live_bytes.__getitem__, default=0)
 
 
