@@ -275,13 +275,13 @@ async def test_the_tree_of_passes_the_buffers_that_are_alive_at_the_cursor_and_w
                 lambda: [row.instruction for row in buffers.left_by_filter().values()] == names.split(), names
             )
 
-        await walk.shows("4 buffers of 6.00 KiB alive at the highest point", "peak memory 11.4 MiB")
+        await walk.shows("5 buffers of 7.00 KiB alive at the highest point", "peak memory 11.4 MiB")
         await walk.until(lambda: buffers.has_focus)
         walk.screen.set_focus(None)
         await walk.until(lambda: buffers.has_focus, "Textual takes the focus of a hidden list some time later")
         for keys, names in (
-            ("", "y big x small"), ("right", "y x loop"), ("m , m ,", "y big x"),
-            ("escape", "y big x small"),
+            ("", "y big x small out"), ("right", "y x loop out"), ("m , m ,", "y big x out"),
+            ("escape", "y big x small out"),
         ):  # fmt: skip
             await walk.press(keys)
             await listed(names)
