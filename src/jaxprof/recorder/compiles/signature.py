@@ -235,25 +235,18 @@ class SignatureReader:
                     if len(self._written) >= 500:
                         self._written.clear()
                     self._written[key] = layout
+            moved = {at: to for to, at in enumerate(layout.leaves) if isinstance(at, int)}
             name_at = {at: name for name, at in arguments.donated.items()}
             arguments = _CallParts(
                 names=layout.names,
                 leaves=[arguments.leaves[entry] if isinstance(entry, int) else entry for entry in layout.leaves],
                 structures=layout.structures,
                 statics=layout.statics,
-                numpy={
-                    to: arguments.numpy[at]
-                    for to, at in enumerate(layout.leaves)
-                    if isinstance(at, int) and at in arguments.numpy
-                },
-                narrowed={
-                    to: arguments.narrowed[at] for to, at in enumerate(layout.leaves) if at in arguments.narrowed
-                },
-                aligned={to for to, at in enumerate(layout.leaves) if at in arguments.aligned},
+                numpy={to: arguments.numpy[at] for at, to in moved.items() if at in arguments.numpy},
+                narrowed={to: arguments.narrowed[at] for at, to in moved.items() if at in arguments.narrowed},
+                aligned={to for at, to in moved.items() if at in arguments.aligned},
                 numbers=arguments.numbers,
-                donated={
-                    name_at[at]: to for to, at in enumerate(layout.leaves) if isinstance(at, int) and at in name_at
-                },
+                donated={name_at[at]: to for at, to in moved.items() if at in name_at},
                 under=arguments.under,
             )
         primitive = primitive_parameters(call.function) is not None
