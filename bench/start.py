@@ -37,7 +37,7 @@ APP = "import sys; from jaxprof.tui.shell.launch import launch; sys.exit(launch(
 
 HERE = "import os, sys; os.chdir(sys.argv[1]); " + APP
 ANSWERS = (
-    ("what costs most", ("\r",), b"costs most"),
+    ("what costs most", ("\r",), b"saves"),
     ("which line", ("\r",), rb"train\.py:91"),
     ("why was it compiled again", ("\r", "3"), b"shape of x"),
     ("does it fit", ("\r", "6"), b"It fits"),

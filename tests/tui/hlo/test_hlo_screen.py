@@ -13,7 +13,7 @@ from jaxprof.events.finding import Finding
 from jaxprof.hlo.kernels.kernels import kernels
 from jaxprof.hlo.kernels.origin import origin_columns
 from jaxprof.tui.hlo.kernel_side import HloFindings
-from jaxprof.tui.hlo.kernels import KernelTable
+from jaxprof.tui.hlo.kernels import KernelTable, label_of
 from jaxprof.tui.hlo.modules import OpenedModule
 from jaxprof.tui.hlo.screen import HloScreen
 from jaxprof.tui.kit.fact_list import FactList
@@ -123,9 +123,18 @@ async def test_a_finding_stands_in_the_pane_of_its_kernel_alone_and_the_roofline
             'h200 enter | share of least time (a lower bound) | 4.80 TB/s
         """)
         table, plot = walk.find(KernelTable), walk.screen.query_one("#roofline", Picture)
-        for keys in ("", "down"):
-            await walk.press(keys)
-            await walk.until(lambda: table.ranked.kernel.name in plot.render().plain)
+        drawn = plot.render().plain
+        assert [name in drawn for name in ("attn matmul", "attn ∂ sub", "attn tanh", "loss reduce_sum")] == [1, 1, 1, 0]
+        assert "above the roof" not in drawn, "nothing was measured"
+        await walk.press("end")
+        await walk.until(lambda: label_of(table.ranked) == "loss reduce_sum" in plot.render().plain)
+
+        tape = program_tape()
+        fast = e.KernelTimes(name="dot.1", self_seconds=1e-6)
+        tape.events.append(e.KernelsMeasured(run="r1", kind="run", calls=10, rows=[fast]))
+        await opened(walk, tape.session(), "roofline")
+        await walk.press("m d", "Compare the kernels with")
+        await walk.press("'h200 enter", "1 kernel above the roof: served by a cache")
 
         fresh = OpenedModule(screen._opened.program)
         screen.lists.show_program(fresh)

@@ -490,12 +490,15 @@ class RooflinePoint:
     """Largest share of a kernel at this point."""
     measured: bool
     """Whether `flops_per_second` was measured; otherwise it is the upper bound from the ceilings."""
+    is_above: bool
+    """Whether it was measured above the roof: a cache serves bytes that the roof takes from memory, or the ceilings are
+    not those of the device that was measured."""
 
 
 def roofline_points(ranking: Ranking, numbers: Sequence[int]) -> tuple[list[RooflinePoint], int]:
     """Return the points of the kernels, and how many kernels have no point. Points with the largest share come last, so
     that they are drawn on top."""
-    points_by_figures: dict[tuple[float, float, str, bool], list[Ranked]] = {}
+    points_by_figures: dict[tuple[float, float, str, bool, bool], list[Ranked]] = {}
     without = 0
     for row in ranking.rows(numbers):
         roof = row.roof
@@ -504,12 +507,13 @@ def roofline_points(ranking: Ranking, numbers: Sequence[int]) -> tuple[list[Roof
             continue
         flops, took = row.kernel.total_flops, row.measured_seconds
         speed = flops / took if flops and took else roof.attainable
-        points_by_figures.setdefault((roof.intensity, speed, roof.bound, bool(flops and took)), []).append(row)
+        figures = roof.intensity, speed, roof.bound, bool(flops and took), speed > roof.attainable
+        points_by_figures.setdefault(figures, []).append(row)
     points: list[RooflinePoint] = []
-    for (intensity, speed, bound, measured), rows in points_by_figures.items():
+    for (intensity, speed, bound, measured, is_above), rows in points_by_figures.items():
         rows.sort(key=lambda row: -(row.share or 0.0))
         of_point = tuple(row.number for row in rows)
-        points.append(RooflinePoint(of_point, intensity, speed, bound, rows[0].share or 0.0, measured))
+        points.append(RooflinePoint(of_point, intensity, speed, bound, rows[0].share or 0.0, measured, is_above))
     return sorted(points, key=lambda point: point.share), without
 
 

@@ -15,7 +15,7 @@ from jaxprof.base.grouping import grouped
 from jaxprof.base.text import safe, shorten_middle
 from jaxprof.base.units import counted, integer, scaled
 from jaxprof.tui.hlo.kernel_detail import finding_facts, group_facts, kernel_facts
-from jaxprof.tui.hlo.kernels import KernelTable
+from jaxprof.tui.hlo.kernels import KernelTable, label_of
 from jaxprof.tui.keys import in_words
 from jaxprof.tui.kit.claims import ClaimList, claim_of
 from jaxprof.tui.kit.drawing import whole_parts
@@ -178,6 +178,8 @@ _BEYOND = 3.0
 """Factor by which the ceilings reach beyond the kernels."""
 _MARKS = {"memory": ("●", "$phase-transfer"), "compute": ("◆", "$phase-compile")}
 _OTHER = ("○", "$quiet")
+_NAMED = 3
+"""Kernels with the largest shares, which are named beside the one under the cursor."""
 
 
 def roofline_plot(ranking: Ranking, numbers: Sequence[int], chosen: int | None, width: int, height: int) -> Content:
@@ -196,12 +198,19 @@ def roofline_plot(ranking: Ranking, numbers: Sequence[int], chosen: int | None, 
         marker, style = _MARKS.get(bound, _OTHER)
         lines.append(PlotLine(bound, tuple(by_bound.get(bound, ())), style, marker, joined=False))
     here = next((point for point in points if chosen in point.numbers), None)
-    if here is not None and chosen is not None:
-        name = shorten_middle(ranking.kernels[chosen].name, 40)
-        marks.append(Mark(here.intensity, here.flops_per_second, name, "bold $accent"))
+    for point in dict.fromkeys((here, *reversed(points[-_NAMED:]))):
+        if point is not None:
+            number, style = (chosen, "bold $accent") if point is here else (point.numbers[0], "$foreground")
+            name = shorten_middle(label_of(ranking[number or 0]), 40)
+            marks.append(Mark(point.intensity, point.flops_per_second, name, style))
     left_out = f", {counted(without, 'kernel')} not plotted" if without else ""
     x, y = Axis("FLOP/B", count_tick, log=True), Axis(f"{device.title}{left_out}: FLOP/s", count_tick, log=True)
-    return line_plot(lines, x, y, width, height, marks)
+    above = sum(len(point.numbers) for point in points if point.is_above)
+    if not above:
+        return line_plot(lines, x, y, width, height, marks)
+    words = f"{counted(above, 'kernel')} above the roof: served by a cache, or the ceilings are not this device's"
+    note = Content.styled(words, "$warning").truncate(width, ellipsis=True)
+    return Content("\n").join([note, line_plot(lines, x, y, width, height - 1, marks)])
 
 
 def _ceilings(

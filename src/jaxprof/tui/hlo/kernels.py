@@ -73,7 +73,7 @@ _BOUNDS = {"memory": "$phase-transfer", "compute": "$phase-compile"}
 _KINDS = ("$phase-run", "$phase-compile", "$phase-lower", "$phase-transfer", "$phase-first", "$phase-trace")
 
 
-def _label(row: Ranked) -> str:
+def label_of(row: Ranked) -> str:
     """Return a kernel by its layer and operation; by XLA's name, where the module does not say them."""
     return row.kernel.path.label or row.kernel.name
 
@@ -218,7 +218,7 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
             layout = _LAYOUT[name]
             sample = self.ranking.rows(range(min(_MEASURED_NAMES, len(self.ranking))))
             indent = 6 if self.arrangement.grouping != "none" else 0
-            longest = max((len(_label(row)) for row in sample), default=0)
+            longest = max((len(label_of(row)) for row in sample), default=0)
             layout = layout | {"most": min(_NAME_AT_MOST, max(layout["width"], indent + longest))}
             return TableColumn("kernel", lambda key: self._cell(name, key), **layout)
         shown, layout = COLUMNS[name], _LAYOUT[name]
@@ -240,7 +240,7 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
             label = group.path[-1].rpartition("/")[2] if self.arrangement.grouping == "source" else group.path[-1]
             return f"{'  ' * (len(group.path) - 1)}{self.mark_of(group.path)} {label}"
         row = self.ranking[cast(int, key)]
-        text = _label(row) if name == "label" else COLUMNS[name].text(row)
+        text = label_of(row) if name == "label" else COLUMNS[name].text(row)
         if name == "label":
             around = self._groups.get(self._around.get(key))
             return "  " * (len(around.path) if around is not None else 0) + text
