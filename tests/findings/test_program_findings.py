@@ -95,6 +95,10 @@ STARTED = made.sampled(0, 4.0, {"waiting": 4.0}, [{**WORKERS, "seconds": 4.0}])
 SORT = made.line(30, 0.4, "data", "np.sort()", under=86)
 CALLBACK = made.line(88, 0.4, "host_busy", "step", kind="callback")
 PLACED = made.line(88, 0.4, "transfer", "jax.device_put()")
+COPIES = [
+    made.line(89, 0.5, "device_busy", "jax.tree.map()", kind="compiled"),
+    made.line(89, 0.1, "host_busy", "jax.tree.map()", kind="dispatch"),
+]
 COPIED = made.line(91, 0.4, "transfer", "x > 3", kind="transfer")
 SINGLE = made.line(89, 0.5, "host_busy", "x + batch", kind="dispatch")
 AROUND = made.line(89, 0.4, "host_busy", kind="call")
@@ -114,6 +118,11 @@ GROWING = made.shaped(30, "append", op_by_op=True, operations=2, compile_seconds
 ELSEWHERE = changed(GROWING, e.Compiled, called_from=made.at(12, "prepare"), reason_code="static_argument")
 FACTORY = {"made_at": made.at(86), "factory": "make_step", "closure": [e.ClosureChange(name="rate")]}
 OBJECT = made.reason("static_argument", "self", "Model", "Model")
+
+
+def single(name="copy", size="f32[4096,1024]"):
+    """An operation outside any jit, in line 89 of the loop."""
+    return made.compiled(name, line=89, op_by_op=True, library=True, signature=[made.leaf("x", size)])
 
 
 def timed(count, each, **lines):
@@ -278,6 +287,7 @@ PAIRS = {
     "host_sync": (loop(SYNC), loop({**SYNC, "kind": "compiled", "call": "step"})),
     "op_by_op_loop": ([*eager(), *loop(BUSY)], [*eager(), *loop({**BUSY, "kind": "host", "call": "plt.draw()"})]),
     "numpy_argument": ([made.compiled(numpy_bytes=8 << 20), *loop(FED)], loop({**FED, "kind": "compiled"})),
+    "large_operations": ([single(), *loop(*COPIES)], [single(size="f32[1024]"), *loop(*COPIES)]),
     "unchanging_transfer": (loop(site(PLACED, unchanging=True)), loop(PLACED)),
     "implicit_transfers": (
         [*loop(COPIED), SEEN_COPIES],
@@ -313,6 +323,8 @@ PAIRS = {
 
 NEAR = {
     "an interrupt is no failure": ("program_failed", [ended(130, "")]),
+    "a product takes as long in a compiled function": ("large_operations", [single("matmul"), *loop(*COPIES)]),
+    "a compiled function is no operation": ("large_operations", [single(), *loop(COPIES[0])]),
     "a few shapes of operations are those of layers": (
         "varying_shapes",
         made.shaped(15, "add", op_by_op=True, compile_seconds=0.5),
@@ -473,6 +485,11 @@ EDGES = {
         [*eager(89, "main"), *loop({**SINGLE, "seconds": 0.6})],
         [*eager(89, "main"), *loop({**SINGLE, "seconds": 0.4})],
     ),
+    "what takes longer than memory does is waited for behind other work": (
+        "large_operations",
+        [single(), *loop(*COPIES), timed(500, 0.02, at89=0.6, at88=0.4)],
+        [single(), *loop(*COPIES), timed(50, 0.2, at89=0.6, at88=0.4)],
+    ),
     "operations of the set-up are not those of the loop": (
         "op_by_op_loop",
         [*eager(89, "main"), *loop(SINGLE)],
@@ -554,6 +571,7 @@ SAID = {
         "unchanging_transfer",
         loop(site({**PLACED, "state": "data", "kind": "data", "call": "jnp.array()"}, unchanging=True)),
     ),
+    "sums of large arrays": ("large_operations", [single("add"), *loop(*COPIES)]),
     "one short batch": ("varying_shapes", again("shape", 1, compile_seconds=0.5)),
     "operations of many shapes": (
         "varying_shapes",

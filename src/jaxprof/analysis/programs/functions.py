@@ -6,6 +6,7 @@ shapes than are counted here. Reasons are the recorder's; several of one kind be
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,6 +36,12 @@ class ArrayType:
 
     dtype: str
     shape: tuple[int, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the array; elements of less than a byte count as one."""
+        bits = re.search(r"\d+", self.dtype)
+        return math.prod(self.shape) * (max(8, int(bits.group())) // 8 if bits else 1)
 
 
 @frozen

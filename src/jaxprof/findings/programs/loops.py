@@ -13,11 +13,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.programs import COMPILE, DATA, DEVICE, DISPATCH, HOST
-from jaxprof.analysis.programs.functions import row_seconds
+from jaxprof.analysis.programs.functions import array_type, row_seconds
 from jaxprof.analysis.programs.loop_time import BEYOND, IDLE, Spot, leaves_of
 from jaxprof.analysis.programs.result import ProgramResult, is_single
 from jaxprof.analysis.programs.verdict import interval
-from jaxprof.base.grouping import totals
+from jaxprof.base.grouping import grouped, totals
 from jaxprof.base.text import safe, shorten
 from jaxprof.base.units import bytes_, counted, integer, percent, seconds
 from jaxprof.events import STAGES, SourceLocation
@@ -51,6 +51,8 @@ FEW_ITERATIONS = 0.5
 """Share of the loop's iterations below which a line already runs only every few iterations."""
 BRIEF_SECONDS = 10e-6
 """Seconds below which a line of Python is a few operations of the interpreter, and no work that could be left out."""
+SLOWEST = 2e8
+"""Bytes of its largest argument that an elementwise operation reads in a second at least, on a busy machine, too."""
 LEAST_OF_LOOP = 0.1
 """Share of the hot loop that the lines of a finding must take; below it they are not the first thing to change."""
 KEPT_SHARE = 0.1
@@ -89,6 +91,16 @@ _PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\](\w+)")
 _ONE_CALL = (
     "Give one call more to do: many iterations in one compiled function (jax.lax.fori_loop or scan around them), "
     "or many independent problems at once (jax.vmap); and pass fewer, larger arrays."
+)
+_ONE_PASS = frozenset({
+    "abs", "absolute", "add", "astype", "broadcast_in_dim", "clip", "concatenate", "convert_element_type", "copy",
+    "divide", "exp", "full_like", "log", "maximum", "minimum", "multiply", "negative", "power", "select_n", "square",
+    "sqrt", "subtract", "tanh", "true_divide", "where",
+})  # fmt: skip
+"""Operations that take as long as memory takes to read and write their arrays once."""
+_KEEP = (
+    "Keep the array itself: arrays of JAX never change, and `best = params` needs no copy. If the compiled function "
+    "donates it, copy only what is used later, every N steps, or do not donate it."
 )
 _BOUND_LIBRARY = "flax.nnx"
 """Library whose compiled function a finding names, because the fix is about that function."""
@@ -319,6 +331,56 @@ def op_by_op_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         estimate=True,
         announced_seconds=compiling,
     )
+
+
+@check(
+    "operations outside any jit on large arrays",
+    "Each operation outside jit reads and writes its arrays whole. A copy of parameters, a sum of gradients or an "
+    "average of weights then costs as much as memory takes for all of them, beside a step that computes little more.",
+    "Put them into the compiled function whose results they take: XLA fuses them with what it computes, and with "
+    "donate_argnums they are written in place. A copy is needed only of what is donated.",
+    sampled=True,
+)
+def large_operations(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    """Yield a finding if the device is busy with copies and elementwise operations on large arrays, dispatched one by
+    one. Products and the like take as long in a compiled function."""
+    loop = result.hot
+    single = _operations(loop.spots)
+    rows = grouped((row.called_from, row) for row in result.compiles if is_single(row))
+    spots = [
+        spot
+        for spot in claims.free_spots(loop.spots)
+        if spot.kind in ("compiled", "dispatch")
+        and (spot.place, spot.call) in single
+        and _moves_large_arrays(result, spot, rows.get(spot.place, ()))
+    ]
+    took = _seconds(spots)
+    if not spots or loop.library or not _is_large_part(result, spots) or not claims.worth(took / 2, _samples(spots)):
+        return
+    claims.spared += _seconds(spot for spot in spots if loop.part(spot) == DEVICE)
+    named = list(dict.fromkeys(row.function for spot in spots for row in rows[spot.place]))
+    size = max(map(_largest_bytes, (row for spot in spots for row in rows[spot.place])))
+    what = f"operations outside any jit ({safe(', '.join(named))}) on arrays of up to {bytes_(size)}"
+    copied = set(named) <= {"copy"}
+    saves = took if copied else took / 2  # the fused ones still write their results
+    found = _of_lines(result, claims, "large_operations", what, spots, saves, own_fix=_KEEP if copied else None)
+    yield replace(found, at_most=True)
+
+
+def _moves_large_arrays(result: ProgramResult, spot: Spot, rows: Sequence[Compiled]) -> bool:
+    """Return whether the operations at a line are all copies and the like, on large arrays, and take no longer than
+    these: the host may also wait there for what the device computed before."""
+    size = max(map(_largest_bytes, rows), default=0)
+    if size < LARGE_BYTES or not all(row.function.strip("_") in _ONE_PASS for row in rows):
+        return False
+    site = spot.site_in(result.hot.key)
+    each = result.hot.times.each(site.line) if site is not None and site == spot.sites[0] else None
+    return each is None or each <= sum(map(_largest_bytes, rows)) / SLOWEST
+
+
+def _largest_bytes(row: Compiled) -> int:
+    """Return the bytes of the largest array among the arguments."""
+    return max((array.bytes for leaf in row.signature if (array := array_type(leaf.type))), default=0)
 
 
 def _operations(spots: Sequence[Spot]) -> set[tuple[SourceLocation, str]]:
