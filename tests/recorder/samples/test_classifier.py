@@ -354,6 +354,23 @@ class TestJax:
             classifier.compiling_at(stack)
             assert classifier.classify(stack).kind == kind
 
+    def test_a_local_name_that_compiled_at_one_line_is_called_at_another(self):
+        def calls(step, other):
+            step(1.0)
+            _identity.clear_cache()
+            step(1.0)
+            other(1.0)
+
+        _identity.clear_cache()
+        _stacks.clear()
+        calls(_identity, lambda _: _stacks.append(_stack()))
+        warm, *seen = _stacks
+        inside = [_users(_from(stack, 1)) for stack in seen]
+        classifier = Classifier()
+        before = [classifier.classify(stack).kind for stack in inside]
+        classifier.compiling_at(_called(warm))
+        assert (before, [classifier.classify(stack).kind for stack in inside]) == ([HOST, HOST], [COMPILED, HOST])
+
     def test_callback_has_the_line_of_the_compiled_call(self):
         def note(value):
             np.asarray(value)

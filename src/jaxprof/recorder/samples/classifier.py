@@ -96,6 +96,9 @@ class Classifier:
     def __init__(self) -> None:
         self._seen: dict[tuple[int, ...], tuple[list[CodeType], Seen]] = {}
         self._sites: dict[tuple[int, int], CodeType] = {}
+        self._names: set[tuple[int, tuple[str, ...]]] = set()
+        """Local names that such an instruction called, by their code object in `_sites`: a function that is warmed up
+        before its loop compiles there, and is called by the same name in the loop."""
         self._compiled_lines: dict[tuple[str, int], int] = {}
         """Bytes of the NumPy arguments of the compiled function called at a file and line."""
         self._work = _WorkPlaces()
@@ -140,6 +143,8 @@ class Classifier:
             key = (id(caller.code), caller.offset)
             if key not in self._sites:
                 self._sites[key] = caller.code
+                if len(caller.spot.callee) == 1:
+                    self._names.add((id(caller.code), caller.spot.callee))
                 self._seen.clear()
         self.working_at(stack)
 
@@ -240,7 +245,7 @@ class Classifier:
 
     def _is_site(self, frame: SampledFrame) -> bool:
         code, spot = frame.code, frame.spot
-        if (id(code), frame.offset) in self._sites:
+        if (id(code), frame.offset) in self._sites or (spot.is_call and (id(code), spot.callee) in self._names):
             return True
         if not spot.is_call or (code.co_filename, spot.line) not in self._compiled_lines:
             return False
