@@ -50,7 +50,7 @@ class Limit:
     @property
     def hint(self) -> str:
         """How to make the limit four times as high."""
-        larger = f"{max(1, self.most >> 28)}GiB" if self.what == "bytes" else str(4 * self.most)
+        larger = f"{max(1, self.most >> 28)}GiB" if self.what == "bytes" else str(4 * self.most)  # 28: 4 times, in 2³⁰
         return f"If you trust it, {VARIABLE}={self.name}={larger} raises the limit."
 
 

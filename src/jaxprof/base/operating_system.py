@@ -118,7 +118,7 @@ def unwound_by_signals() -> Iterator[None]:
         return
 
     def unwind(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
+        raise SystemExit(128 + number)  # as a shell says that a signal ended a program
 
     ending = [number for number in signals("SIGTERM", "SIGHUP") if signal.getsignal(number) is signal.SIG_DFL]
     with signal_handlers(dict.fromkeys(ending, unwind)):

@@ -229,7 +229,7 @@ class LineScrubber:
             self._in_key[stream] = 0 if ends else left - 1
             return line if ends else REDACTED
         if (begin := re.search(_PEM, line)) is not None and not re.compile(_PEM_END).search(line, begin.start()):
-            self._in_key[stream] = 200
+            self._in_key[stream] = 200  # lines: a key that never ends hides no more of a log
         return scrub(line)
 
 

@@ -54,7 +54,7 @@ def system_wait(process: int, thread: int) -> tuple[str, str, str]:
 def processor_seconds(process: int) -> float | None:
     """Return the CPU time of a process; None if it is unknown."""
     values = _text(f"/proc/{process}/stat").rpartition(")")[2].split()
-    return sum(map(int, values[11:13])) / os.sysconf("SC_CLK_TCK") if len(values) > 12 else None
+    return sum(map(int, values[11:13])) / os.sysconf("SC_CLK_TCK") if len(values) > 12 else None  # utime, stime
 
 
 def moved_bytes(process: int) -> int | None:

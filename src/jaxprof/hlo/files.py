@@ -96,7 +96,7 @@ def holds_hlo(path: str | os.PathLike[str]) -> bool:
         return False
     if head.startswith(_GZIP):
         try:
-            head = zlib.decompressobj(wbits=31).decompress(head, _HEAD_BYTES)
+            head = zlib.decompressobj(wbits=31).decompress(head, _HEAD_BYTES)  # 31: with a header of gzip
         except zlib.error:
             return False
     if head.startswith(_UTF_16):

@@ -190,7 +190,7 @@ def _shape(text: str, at: int, depth: int) -> tuple[Shape, int]:
         sizes: list[int] = []
         dynamic: list[int] = []
         written = match["sizes"]
-        if written.isdigit() and len(written) < 19:
+        if written.isdigit() and len(written) < 19:  # in 64 bits
             sizes.append(int(written))
         elif written.strip():
             for number, part in enumerate(written.split(",")):
@@ -200,6 +200,7 @@ def _shape(text: str, at: int, depth: int) -> tuple[Shape, int]:
                 if size[1] or size[3]:
                     dynamic.append(number)
                 sizes.append(UNBOUNDED if size[3] else int(size[2]))
+        # Of fewer digits there are fewer elements.
         if len(written) > 18 and prod(max(size, 1) for size in sizes) > MOST_ELEMENTS:
             raise ValueError(f"more elements than XLA counts: {match[0][:200]!r}")
         layout = match["layout"]

@@ -92,7 +92,7 @@ def are_iterations(event: e.StepsTaken) -> bool:
         and (not counts or (len(counts) == len(event.seconds) and min(counts) >= 1))
         and min(event.seconds) >= 0.0
         and event.began_seconds >= 0.0
-        and abs(event.first) + event.count <= (1 << 53)
+        and abs(event.first) + event.count <= (1 << 53)  # a float holds these exactly
     )
 
 

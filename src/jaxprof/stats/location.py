@@ -125,7 +125,7 @@ def location(values: Sequence[float]) -> Location:
 
 def exp_in_range(value: float) -> float:
     """Return exp(value), limited to what a float holds: the end of the widest possible interval is still positive."""
-    return math.exp(min(max(value, -700.0), 700.0))
+    return math.exp(min(max(value, -700.0), 700.0))  # e^709 is the largest
 
 
 def _independent(values: list[float]) -> float:
@@ -140,7 +140,7 @@ def _independent(values: list[float]) -> float:
     if squares <= count * _ROUNDING**2:
         return count
     seen = math.fsum(each * following for each, following in pairwise(off)) / squares
-    alike = min(seen + (1 + 4 * seen) / count, 0.99)
+    alike = min(seen + (1 + 4 * seen) / count, 0.99)  # at 1 no value would be independent
     return count if alike < 1 / math.sqrt(count) else count * (1 - alike) / (1 + alike)
 
 
@@ -200,7 +200,7 @@ def _fraction(a: float, b: float, x: float) -> float:
             d = 1 / _away_from_zero(1 + term * d)
             c = _away_from_zero(1 + term / c)
             value *= d * c
-        if abs(d * c - 1) < 1e-14:
+        if abs(d * c - 1) < 1e-14:  # as exact as a float is, after a few roundings
             break
     return value
 

@@ -263,7 +263,7 @@ def histogram(samples: Sequence[float], bins: int, modes: Modes | None = None) -
     kept = values[~np.asarray(outliers(samples, modes), dtype=bool)]
     low, high = float(kept.min()), float(kept.max())
     if high <= low:
-        high = low + max(abs(low) * 1e-6, 1e-12)
+        high = low + max(abs(low) * 1e-6, 1e-12)  # a histogram of one value has a width as well
     counts, _ = np.histogram(values[values <= high], bins=bins, range=(low, high))
     return [int(count) for count in counts], low, high, int((values > high).sum())
 

@@ -106,7 +106,7 @@ def distinct(values: Ints) -> tuple[Ints, Ints]:
     if not len(values):
         return values, values
     low, high = int(values.min()), int(values.max())
-    if high - low > 4 * len(values) + 65536:
+    if high - low > 4 * len(values) + 65536:  # a table would take more memory and time than a sort
         different, which = np.unique(values, return_inverse=True)
         return different, which.astype(np.int64)
     table = np.zeros(high - low + 1, np.int64)

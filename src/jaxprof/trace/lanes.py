@@ -175,6 +175,7 @@ class PlaneLine:
         """Return the positions at which a wanted statistic may begin: TAG LENGTH, then 08 ID TAG and the value."""
         data = self._data
         at = begin + np.flatnonzero(data[begin:end] == STAT_ID << 3)
+        # All ids are of one byte: most positions are ruled out by it alone.
         at = at[is_wanted[np.minimum(data[at + 1], len(is_wanted) - 1)]] if len(is_wanted) <= 129 else at
         at = at[(data[at - 2] == STAT_TAG) | (data[at - 3] == STAT_TAG)]
         ids, behind = varints(data, at + 1)
@@ -543,7 +544,7 @@ def _module_names(plane: Plane, lines: list[PlaneLine], names: dict[int, str]) -
 def _recording(plane: Plane, trace: Trace) -> None:
     """Read when the profiling began, and the profiler's options (a `ProfileOptions` message)."""
     started = plane.stats.get("profile_start_time")
-    trace.started_unix_ns = started if isinstance(started, int) and 0 < started < 1 << 62 else None
+    trace.started_unix_ns = started if isinstance(started, int) and 0 < started < 1 << 62 else None  # until 2116
     options = plane.stats.get("profile_options")
     if isinstance(options, bytes):
         message = Message(options)

@@ -165,7 +165,7 @@ class _Scales:
         sampled = finite_magnitudes(right[:: max(1, right.size // (1 << 18))])
         typical = float(np.median(sampled[sampled > 0])) if (sampled > 0).any() else 0.0
         dtypes = (str(got.dtype), str(right.dtype))
-        smallest = max(_SMALLEST_NORMAL.get(name, 2.0**-126) for name in dtypes) if tolerance else 0.0
+        smallest = max(_SMALLEST_NORMAL.get(name, 2.0**-126) for name in dtypes) if tolerance else 0.0  # float32's
         return cls(tolerance, largest, max(typical, SPREAD * largest), smallest, elementwise)
 
 

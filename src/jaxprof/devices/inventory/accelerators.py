@@ -57,7 +57,7 @@ class PciDevice:
     @property
     def is_accelerator(self) -> bool:
         """Whether it is a GPU, or of class 0x12, a processing accelerator, as AMD Instinct cards are."""
-        return self.class_code >> 16 in (0x03, 0x12)
+        return self.class_code >> 16 in (0x03, 0x12)  # 0x03: a display controller
 
 
 @frozen(kw_only=True)

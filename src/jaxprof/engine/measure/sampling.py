@@ -106,7 +106,7 @@ class _Usage:
 def clock_cost_seconds(clock: Clock = time.perf_counter) -> float:
     """Return the time that one reading of the clock adds, or its smallest step if larger: the median of pairs."""
     steps = []
-    for _ in range(1001):
+    for _ in range(1001):  # odd, so that the median is one of the steps
         began = clock()
         steps.append(clock() - began)
     seen = [step for step in steps if step > 0]

@@ -283,4 +283,4 @@ def _operands(value: Value) -> list[Value]:
 def _constant(value: Value | None) -> int | None:
     written = value.instruction.literal.strip().strip("{} ") if value is not None else ""
     digits = written.removeprefix("-")
-    return int(written) if digits.isdecimal() and len(digits) < 19 else None
+    return int(written) if digits.isdecimal() and len(digits) < 19 else None  # in 64 bits

@@ -239,5 +239,5 @@ def platform_of(module: Module) -> str:
     """
     start, end = module.span
     text = module.source.text
-    limit = min(end, start + (4 << 20))
+    limit = min(end, start + (4 << 20))  # marks are everywhere; a gigabyte without one is not searched
     return next((name for name, mark in _MARKS if mark.search(text, start, limit)), "")

@@ -284,7 +284,7 @@ def origin_columns(
             if number is None:
                 number = numbers.setdefault(_locations(kernel, texts), len(numbers))
                 if texts is not None:
-                    if len(remembered) >= 1 << 14:
+                    if len(remembered) >= 1 << 14:  # in some modules all differ
                         remembered.clear()
                     remembered[texts] = number
             which.append(number)

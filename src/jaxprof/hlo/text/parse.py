@@ -162,7 +162,7 @@ class _Index:
         name = _MODULE_NAME.match(text, start)
         assert name is not None
         end = text.find("\n", name.end())
-        while end >= 0 and text[max(end - 80, start) : end].rstrip().endswith(","):
+        while end >= 0 and text[max(end - 80, start) : end].rstrip().endswith(","):  # a header on several lines
             end = text.find("\n", end + 1)
         end = end if end >= 0 else len(text)
         listed = attributes(text, name.end(), end)

@@ -365,8 +365,8 @@ def _window(proto: Message) -> Iterator[str]:
 
 def _dimension_labels(proto: Message) -> Iterator[str]:
     def labels(first: tuple[str, int], second: tuple[str, int], spatial: list[int]) -> str:
-        placed = {first[1]: first[0], second[1]: second[0]} | {place: str(n) for n, place in enumerate(spatial)}
-        return "".join(placed[place] for place in sorted(placed))
+        label_of = {first[1]: first[0], second[1]: second[0]} | {at: str(n) for n, at in enumerate(spatial)}
+        return "".join(label_of[dimension] for dimension in sorted(label_of))
 
     yield "dim_labels=" + "".join(
         (

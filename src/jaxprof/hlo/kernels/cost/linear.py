@@ -114,7 +114,7 @@ def is_spread_reduction(window: Instruction) -> bool:
 def _numbers(written: str) -> list[int]:
     """Return [1, 3] for `1x3`; for `1_2x0_1` (padding low and high) the low ones."""
     parts = (part.split("_")[0] for part in written.split("x")) if written else ()
-    return [int(part) for part in parts if part.lstrip("-").isdecimal() and len(part) < 19]
+    return [int(part) for part in parts if part.lstrip("-").isdecimal() and len(part) < 19]  # in 64 bits
 
 
 def positions(window: ConvolutionWindow, input_size: int, output_size: int) -> int:
