@@ -62,9 +62,23 @@ EXPECTED = {
 }
 """What is a right answer."""
 HANGING = ROOT / "bench" / "programs" / "hang.py"
-HANGS = ["sleep", "lock", "fifo", "queue", "skip", "order", "compile", "stop", "gc", "cond", "checkpoint", "gil"]
+HANGS = [
+    "sleep",
+    "lock",
+    "fifo",
+    "queue",
+    "skip",
+    "order",
+    "compile",
+    "stop",
+    "gc",
+    "cond",
+    "checkpoint",
+    "gil",
+    "exit",
+]
 HEALTHY = ["none", "evaluation", "first_compile", "pause"]
-OF_A_JOB = ("skip", "order", "cond")
+OF_A_JOB = ("skip", "order", "cond", "exit")
 """Hangs that need others."""
 HANG_STEPS = 300
 SAID_WITHIN_SECONDS = 60.0
@@ -166,11 +180,11 @@ def watched(kind: str, late: int, processes: int, folder: Path) -> Hang:
     count = ["-n", str(processes)] if processes > 1 else []
     job = subprocess.Popen(
         [sys.executable, "-m", "jaxprof", "script", "--plain", *count, "--out", str(out), str(HANGING), kind,
-         str(late), str(HANG_STEPS)],
+         str(late), str(HANG_STEPS if processes > 1 else 20 * HANG_STEPS)],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=_environment(), start_new_session=True,
     )  # fmt: skip
     seen, until = Hang(), time.monotonic() + LONGEST_SECONDS
-    comment = f"hangs: {'skip' if kind == 'cond' else kind}"
+    comment = f"hangs: {'skip' if kind in ('cond', 'exit') else kind}"  # at which the others wait
     lines = {number for number, text in enumerate(HANGING.read_text().splitlines(), 1) if comment in text}
     while job.poll() is None and time.monotonic() < until and seen.seconds is None and not seen.wrong:
         time.sleep(2)

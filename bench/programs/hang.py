@@ -98,6 +98,8 @@ def hang(number):
         import ctypes
 
         ctypes.PyDLL(None).sleep(1000)  # hangs: gil
+    elif kind == "exit":
+        sys.exit(0)
     elif kind == "pause":
         time.sleep(10)
 

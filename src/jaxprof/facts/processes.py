@@ -53,7 +53,7 @@ FIGURES: Facts[ProcessFigures] = (
     Fact(
         "status",
         TEXT,
-        "ok, failed, crashed, cancelled; running; interrupted, where its session has no end",
+        "ok, failed, crashed, cancelled; running; standing still; interrupted, where its session has no end",
         title="status",
     ),
     Fact("wall_seconds", SECONDS, "From its start to its end, or to the last event", title="wall"),

@@ -146,7 +146,7 @@ class Recorder:
         """When the last iteration was seen to end (monotonic; None before a few have), the usual time between two, and
         the number of that one."""
         watch = self._sampler.standstill if self._sampler is not None else None
-        return (watch.passed, watch.usual_seconds, watch.step) if watch is not None else (None, 0.0, None)
+        return (watch.usual_end, watch.usual_seconds, watch.step) if watch is not None else (None, 0.0, None)
 
     def _jax_imported(self, seconds: float | None) -> None:
         if self._over or self._watching or os.getpid() != self._owner:

@@ -46,7 +46,7 @@ class StandstillWatch:
         """`main_thread`: its `threading.get_ident`; `task`: the system's id of it."""
         self._emit, self._main_thread, self._task = emit, main_thread, task
         self.passed: float | None = None
-        """Monotonic time at which the last iteration was seen to end; None before a few have."""
+        """Monotonic time at which the last iteration was seen to end; None before one has."""
         self.step: int | None = None
         self._count = 0
         self._followed: object = None
@@ -61,6 +61,11 @@ class StandstillWatch:
         self._reported: float | None = None
         self._due = 0.0
         self._used = (self._last, time.process_time(), moved_bytes(os.getpid()), _collections())
+
+    @property
+    def usual_end(self) -> float | None:
+        """Monotonic time at which the last iteration was seen to end; None before `FEWEST` have."""
+        return self.passed if self._count >= FEWEST else None
 
     @property
     def usual_seconds(self) -> float:
