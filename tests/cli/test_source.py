@@ -91,7 +91,7 @@ def test_the_copy_here_of_a_url_is_never_named(call, folder, tmp_path):
     (folder / "process-00002.jaxprof").write_bytes(b"")
     url, other = f"file://{folder}", f"file://{job(tmp_path / 'b' / 'other.jaxprof.d', loop(), loop())}"
     shown = call("open", url)
-    assert " ".join(shown.out.split()).startswith(f"{url} · 3 processes")
+    assert " ".join(shown.out.split()).startswith(f"{url} · ended well · 3 processes")
     assert f"{url}/process-00002.jaxprof is empty" in " ".join(shown.out.split())
     data = call("open", url, "--format", "json").data
     assert [data["folder"], *(each["path"] for each in data["processes"])] == [

@@ -217,8 +217,8 @@ async def test_the_line_of_keys_the_least_size_the_help_and_what_is_clicked():
 
         await walk.show(profiles.captured(), "hlo", "loop_fusion")
         table = walk.find(KernelTable)
-        title = str(table.draw_header(table.scrollable_content_region.width)).index("kernel")
-        for wanted in (("name", False), ("name", True)):
+        title = str(table.draw_header(table.scrollable_content_region.width)).index("bytes")
+        for wanted in (("bytes", False), ("bytes", True)):
             await pilot.click(table, offset=(title + 1, 0))
             await walk.until(lambda wanted=wanted: (table.wanted.sort, table.wanted.turned) == wanted)
         at = next(line.index("Roofline") for line in walk.text.splitlines()[1:4] if "Roofline" in line)

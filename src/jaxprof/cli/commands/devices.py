@@ -74,7 +74,7 @@ def list_(python: Path | None, watch: bool, form: str) -> None:
 @options.python(help="The interpreter or environment whose jax lists the devices.")
 @format_option("text", "json")
 def show(device: str, python: Path | None, form: str) -> None:
-    """Show one device: who uses it, its clocks, its links and the ways to the other GPUs.
+    """Show one device: who uses it, its clocks and its links.
 
     DEVICE is its name in the list, cuda:2, or its number in nvidia-smi, 2.
     """

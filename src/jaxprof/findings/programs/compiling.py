@@ -357,6 +357,10 @@ def _recompiled(
         repeated = set(map(id, function.repetitions())) if alike else None
         rows = tuple(row for row in claims.free_rows(reason.rows) if repeated is None or id(row) in repeated)
         count, took = sum(row.count for row in rows), sum(map(row_seconds, rows))
+        # One or two that are nearly all tracing are of slow Python, which the first compilation pays as well.
+        traced = sum(row.trace_seconds or 0.0 for row in rows)
+        if count < FEW_COMPILATIONS and traced > _MOSTLY * took and _is_tracing_slow(claims, _traced_rows(claims)):
+            continue
         if count >= least and took >= RECOMPILED_SHARE * claims.work > 0:
             yield function, replace(reason, count=count, seconds=took, rows=rows)
 
@@ -418,6 +422,8 @@ TRACING = 0.15
 """Share of the program's own time from which tracing is slow."""
 LARGE_SHARE = 0.1
 """Share of the program's own time from which compiling one large program is reported."""
+FEW_COMPILATIONS = 3
+_MOSTLY = 0.75
 TRACING_SECONDS = 1.0
 """Least seconds of tracing that are reported."""
 CACHE_SECONDS = 2.0
@@ -547,10 +553,10 @@ def large_program(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     "and compute what does not depend on the arguments beforehand, with NumPy.",
 )
 def slow_tracing(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    rows = [row for row in claims.free_rows(result.compiles) if not row.thread and row.trace_seconds]
-    took = sum(row.trace_seconds or 0.0 for row in rows)
-    if took < TRACING_SECONDS or took < TRACING * claims.work:
+    rows = _traced_rows(claims)
+    if not _is_tracing_slow(claims, rows):
         return
+    took = sum(row.trace_seconds or 0.0 for row in rows)
     share, traced, loops = result.of_wall(took), _traced_library(result), _unrolled_loops(result, rows)
     claims.take(rows=rows)
     by_line = totals((line.place, line.seconds) for line in result.lines if line.state == "trace")
@@ -569,6 +575,16 @@ def slow_tracing(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         seconds=took,
         saves_seconds=took / 2,
     )
+
+
+def _traced_rows(claims: Claims) -> list[Compiled]:
+    """Return the compilations of the main thread whose tracing no finding has claimed."""
+    return [row for row in claims.free_rows(claims.result.compiles) if not row.thread and row.trace_seconds]
+
+
+def _is_tracing_slow(claims: Claims, rows: Sequence[Compiled]) -> bool:
+    took = sum(row.trace_seconds or 0.0 for row in rows)
+    return took >= TRACING_SECONDS and took >= TRACING * claims.work
 
 
 def _unrolled_loops(result: ProgramResult, rows: Sequence[Compiled]) -> list[SourceLocation]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,7 +59,7 @@ def ask_to_export(app: Profiler) -> None:
         file = path.name.removesuffix(".jaxprof") if path is not None else "session"
 
         def write(texts: Texts) -> None:
-            out = Path(texts["file"]).expanduser()
+            out = Path(os.path.expanduser(texts["file"]))
             if out.exists():
                 raise StorageError(f"{out} already exists", "Give another name.")
             try:
@@ -68,7 +69,7 @@ def ask_to_export(app: Profiler) -> None:
                 raise StorageError(f"{out} cannot be written: {system_words(error)}", "Name another place.") from error
 
         def tell(texts: Texts) -> None:
-            app.say(str(Path(texts["file"]).expanduser().absolute()), "Written")
+            app.say(str(Path(os.path.expanduser(texts["file"])).absolute()), "Written")
 
         FormDialog(
             f"Export as {label}",
