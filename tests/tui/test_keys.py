@@ -262,7 +262,7 @@ async def test_who_has_nothing_is_offered_the_tour_with_which_the_help_begins(tm
     stage.app.folder = tmp_path
     async with walking(SMALL, stage) as walk:
         await walk.through("""
-            | Take the tour
+            | Keys and screens
             down down down enter | @HelpScreen
             escape 2 ? | @HelpScreen | ▸ 2 Summary | What costs most, and what to do
             end | Everywhere | Search

@@ -21,7 +21,7 @@ from jaxprof.tui.kit.program_summary import figures, first_line, share_bar
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.profile.screen import arrays_of
 from jaxprof.tui.profile.times import TimeTree
-from jaxprof.tui.program.ledger import LedgerList
+from jaxprof.tui.program.ledger import LedgerList, compile_strip
 from jaxprof.tui.program.screen import ProgramScreen
 from jaxprof.tui.shell.live import Live, LiveChanged
 from jaxprof.tui.shell.profiler import Profiler
@@ -53,6 +53,22 @@ async def test_what_its_captures_show_is_among_its_findings():
         leading = "device-bound 100 %: 90 % of it in one kernel (fusion.2), unexplained"
         await walk.show(recorded_here, "program", "1 kernel only rewrites arrays in another order", leading)
         assert walk.text.index(leading[:40]) < walk.text.index("1 kernel only")
+
+
+def test_compilations_over_the_wall_time_have_a_mark_each_as_high_as_their_seconds():
+    """Ten seconds over 40 columns behind the label: 0.2 s after a second; 0.48 s after the fifth, which reaches into a
+    second column; and three of a library, in one row, from the sixth second to the eighth."""
+
+    def compiled(second, took, **more):
+        return made.compiled(began_seconds=made.BEGAN + second, compile_seconds=took, **more)
+
+    rows = [compiled(1, 0.17), compiled(5, 0.45, reason_code="shape")]
+    merged = compiled(6, 0.7, reason_code="shape", count=3, library=True, monotonic_seconds=made.BEGAN + 8)
+    marks, axis = compile_strip(made.result(*rows, merged), 50)
+    assert marks.plain == " compiled     ▇" + " " * 15 + "██  " + "▃" * 9 + " " * 7
+    assert axis.plain.index("5 s") - 1 == marks.plain.index("█")
+    assert [span.style for span in marks.spans if span.style in ("$warning", "$bar")] == ["$bar", "$warning", "$bar"]
+    assert compile_strip(made.result(rows[0]), 50) == compile_strip(made.result(rows[0], rows[0]), 50) == []
 
 
 PROGRAM = ProgramCommand(path="train.py", arguments=("--epochs", "1"), directory="/home/me")

@@ -155,7 +155,7 @@ class LaneGroup:
 
 @frozen
 class Lanes:
-    """A whole timeline, host lanes first."""
+    """A whole timeline, device lanes first."""
 
     lanes: tuple[LaneGroup, ...]
     ops: Sequence[TimelineOp]
@@ -201,15 +201,12 @@ def lanes_of(
     return Lanes(tuple(lanes), timeline.ops, begin, max(ends, default=begin + 1), timeline.left_out, tuple(present))
 
 
-def _order(lane: LaneGroup) -> tuple[bool, str, float]:
-    """Order lanes: hosts first, the busiest thread on top, then devices, each with counters before its lanes."""
+def _order(lane: LaneGroup) -> tuple[bool, str, bool, float]:
+    """Order lanes: devices first, then hosts, the busiest thread on top; the counters of each come last."""
     if lane.kind == COUNTER:
-        return not lane.device.endswith("host"), lane.device, -1.0 if not lane.device.endswith("host") else 0.0
-    return (
-        lane.on_device,
-        lane.device,
-        0.0 if lane.on_device else -float((lane.summary.ends - lane.summary.starts).sum()),
-    )
+        return lane.device.endswith("host"), lane.device, True, 0.0
+    own = 0.0 if lane.on_device else -float((lane.summary.ends - lane.summary.starts).sum())
+    return not lane.on_device, lane.device, False, own
 
 
 def _counter(counter: TimelineCounter, end: int) -> LaneGroup:

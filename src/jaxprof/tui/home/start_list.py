@@ -97,7 +97,7 @@ WAYS = (
         "open_file",
     ),
     StartRow(
-        "Take the tour", "",
+        "Keys and screens", "",
         "For each screen: what it answers, and its key; then all keys of this one.",
         "app.help",
     ),

@@ -22,9 +22,11 @@ from jaxprof.facts.programs import COMPILES, ProgramRow
 from jaxprof.facts.units import TRUTH
 from jaxprof.report.program_words import why_again, words
 from jaxprof.tui.keys import key_of
+from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.kit.dialogs import TextDialog
-from jaxprof.tui.kit.drawing import bar, cell, hang
+from jaxprof.tui.kit.drawing import bar, cell, hang, spark, styled_runs
 from jaxprof.tui.kit.format import location_in_full, location_text
+from jaxprof.tui.kit.plots import seconds_tick
 from jaxprof.tui.kit.python_source import SourceLines
 from jaxprof.tui.kit.row_list import TreeView
 from jaxprof.tui.kit.table_columns import Cell, Drawing, TableColumn, either, in_order
@@ -71,6 +73,34 @@ def _in_words(facts: Sequence[Fact[Any]], each: object) -> str:
 
 
 LedgerRow = FunctionCompiles | Compiled
+
+
+def compile_strip(result: ProgramResult, width: int) -> list[Content]:
+    """Return the compilations over the wall time: in each column a mark as high as the seconds of its compilations are
+    to those of the largest column, in amber where a function of the user's was compiled again. The seconds of a row are
+    spread over the time that it covers. Nothing where the compilations fall into one column."""
+    label = cell(" compiled ", 10, "$quiet")
+    room = width - label.cell_length
+    if room < 1 or not result.wall_seconds:
+        return []
+    took, styles = [0.0] * room, [""] * room
+    for row in (row for function in result.functions for row in function.rows if row.began_seconds):
+        begin = row.began_seconds - result.began_seconds
+        end = begin + row_seconds(row) if row.count == 1 else (row.monotonic_seconds or 0.0) - result.began_seconds
+        first, last = (min(room - 1, max(0, int(at / result.wall_seconds * room))) for at in (begin, max(begin, end)))
+        again = _reason_style(row) == "$warning" and _name_style(row) == "bold"
+        for column in range(first, last + 1):
+            took[column] += row_seconds(row) / (last + 1 - first)
+            styles[column] = "$warning" if again else styles[column] or "$bar"
+    if sum(map(bool, styles)) < 2:
+        return []
+    most = max(took) or 1.0
+    heights = spark([each / most if style else None for each, style in zip(took, styles, strict=True)], room).plain
+    axis = ruler(Scale(0.0, result.wall_seconds), room, lambda tick, _: seconds_tick(tick))
+    return [
+        label + styled_runs(zip(heights, styles, strict=True)),
+        Content.styled(" " * label.cell_length + axis, "$quiet"),
+    ]
 
 
 def _reasons(function: FunctionCompiles) -> Sequence[ReasonCount]:

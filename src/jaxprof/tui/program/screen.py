@@ -38,7 +38,7 @@ from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import ViewsScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
 from jaxprof.tui.kit.table_columns import Cell, TableColumn
-from jaxprof.tui.program.ledger import CompilationDialog, LedgerList
+from jaxprof.tui.program.ledger import CompilationDialog, LedgerList, compile_strip
 
 if TYPE_CHECKING:
     from jaxprof.findings.explanation import Explanation
@@ -130,6 +130,8 @@ class ProgramScreen(ViewsScreen, keys="program"):
             for widget in (AdviceList(), LedgerList(), LogPane(id="output", of_program=True)):
                 with Vertical(id=f"{widget.id}-pane", classes="box") as box:
                     box.border_title = VIEWS[widget.id or ""]
+                    if widget.id == "ledger":
+                        yield Lines(id="compile-strip")
                     yield widget
             with ScrollPane(id="finding-pane"):
                 yield Lines(id="finding")
@@ -169,6 +171,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
         for name, words in NOTHING.items():
             self.query_one(f"#{name}", RowList).show_empty(words[not runs])
         self.query_one(LedgerList).show(result)
+        self.query_one("#compile-strip", Lines).show(partial(compile_strip, result))
         self._show_findings(result.findings)
         self.query_one("#output", LogPane).show(result.run.id, result.run.log)
         self._show_sums()
