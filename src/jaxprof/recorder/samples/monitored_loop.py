@@ -94,7 +94,7 @@ class LineTimes:
         for mark, at in moments[jumps[0] : jumps[-1] + 1]:
             if line is not None or (mark == JUMP and began is not None):
                 took.append((self.head if line is None else line, at - since))
-            if mark == JUMP:  # the line that the loop jumps to comes next, and begins here
+            if mark == JUMP:
                 if began is not None:
                     self.intervals.append(at - began)
                     for number, seconds in took:
@@ -103,9 +103,8 @@ class LineTimes:
                 began, line, since, took = at, None, at, []
             elif mark == LEFT:
                 began, line, took = None, None, []
-            else:
-                since = at if line is not None or began is None else since
-                line = mark
+            else:  # between the jump and the first line is only the recording of the jump, and our samples
+                line, since = mark, at
         return jumps[-1]
 
 
