@@ -30,7 +30,7 @@ def main():
     x = jnp.sin(jnp.arange(512.0 * 64)).reshape(512, 64)
     y = jnp.arange(512) % 10
     meter = Meter()
-    for _ in range(int(4000 * float(sys.argv[1] if len(sys.argv) > 1 else 1))):
+    for _ in range(int(12_000 * float(sys.argv[1] if len(sys.argv) > 1 else 1))):
         correct, loss = evaluate(w, x, y)
         meter.add(correct, loss)  # <- cause
     print(meter.correct, meter.loss)

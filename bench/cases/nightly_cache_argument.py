@@ -1,6 +1,7 @@
-# about: the cache is on, the discount an argument
+# about: the cache is on, the discount an argument; the cache's folder is a temporary one, which is true to say
 # verdict: device-bound
 # forbid: *
+# allow: cache_never_found
 import sys
 import tempfile
 

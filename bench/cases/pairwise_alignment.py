@@ -25,6 +25,6 @@ def best_matches(rows, repeats):
     return best
 
 
-repeats = int(16 * float(sys.argv[1] if len(sys.argv) > 1 else 1))
+repeats = int(48 * float(sys.argv[1] if len(sys.argv) > 1 else 1))
 rows = list(jnp.sin(jnp.arange(64.0 * 32).reshape(64, 32)))
 print(best_matches(rows, repeats))

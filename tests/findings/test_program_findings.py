@@ -110,6 +110,7 @@ EXPRESSION = {"a * b + c": 0.3, "a * b": 0.1, "plt.draw()": 0.05}
 PLOT = made.line(95, 0.4, "host_busy", "plt.draw()")
 SLEEP = made.line(95, 0.88, "waiting", "time.sleep()")
 HALVES = {"host_busy": 0.5, "device_busy": 0.5}
+LONG_PASSES = made.steps(100, 0.1, lines={91: 0.88, 92: 0.1, 88: 0.02})
 PASSES = made.steps(1000, 0.01, lines={88: 0.6, 91: 0.4})
 BIG = [e.ProgramArray(type="f32[2048,1024]", bytes=8 << 20)]
 SEEN_COPIES = made.copies("device_to_host", 40, seconds=4.0, **asdict(made.at(91)))
@@ -464,6 +465,11 @@ EDGES = {
         "host_sync",
         [*loop({**SYNC, "seconds": 0.97}), timed(1000, 0.01, at91=0.97, at88=0.03)],
         [*loop({**SYNC, "seconds": 0.97}), timed(100, 0.1, at91=0.97, at88=0.03)],
+    ),
+    "nor does waiting for a processor in between": (
+        "host_sync",
+        [*loop({**SYNC, "seconds": 0.88}, made.line(92, 0.1, "host_busy", "log()")), LONG_PASSES],
+        [*loop({**SYNC, "seconds": 0.88}, made.line(92, 0.1, "waiting", "log()", kind="preempted")), LONG_PASSES],
     ),
     "compiling the operations of a loop belongs to running them": (
         "many_tiny_jits",

@@ -233,7 +233,8 @@ def host_sync(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         return
     iteration_seconds = loop.times.seconds / loop.times.count if loop.times.count else None
     brief = iteration_seconds is None or iteration_seconds < SYNC_STEP_SECONDS
-    saves = min(took, max(0.0, claims.steady - took) if brief else claims.left)
+    # Without this wait, a long step waits as long for a processor: its device computes on, and has the same ones.
+    saves = min(took, max(0.0, claims.steady - took) if brief else max(0.0, claims.left - loop.preempted))
     low, _ = interval(min(1.0, took / loop.seconds), loop.samples) if loop.seconds else (0.0, 1.0)
     waits = low >= SYNC_SHARE and iteration_seconds is not None and iteration_seconds < SYNC_STEP_SECONDS
     gains = saves >= LEAST_SAVED * loop.seconds and claims.worth(saves, _samples(spots))
