@@ -790,6 +790,11 @@ def test_reading_a_value_belongs_to_waiting_for_it():
     assert codes(*loop(runs)) == ["host_work"]
 
 
+def test_what_makes_the_program_another_one_is_before_what_saves_most():
+    on = changed(loop(SORT), e.ProgramSampled, profiled_seconds=1.0, debug_settings=["jax_debug_nans"])
+    assert codes(*on) == ["debug_settings", "profiler_on", "data_waits"]
+
+
 @pytest.mark.parametrize(("each", "left"), [(0.01, 4.0), (0.1, 3.0)])
 def test_all_together_save_no_more_than_there_is_beside_the_work_of_the_device(each, left):
     """Of 10 s the device takes 6; in long passes, whose calls do not return at once, also the second of the calls."""

@@ -146,8 +146,6 @@ def _merged(findings: Iterable[Finding]) -> Iterator[Finding]:
         yield replace(first, also=also)
 
 
-_PROGRAM_FAULTS = ("program_failed", "standstill", "debug_settings", "profiler_on")
-"""Findings after which the other figures describe another program, or part of the program."""
 _CACHE_SHARE = 0.5
 """Share of the program's work, in compilations that are in no finding, from which a cache is recommended."""
 _UNTIMED = "lines are not timed, "
@@ -156,6 +154,8 @@ _UNTIMED = "lines are not timed, "
 def program_findings(session: Session, program: ProgramResult, name: str) -> Iterator[Finding]:
     """Yield the findings of a recorded program; their seconds are parts of its wall time."""
     verify = program_verified(name, program)
+    from jaxprof.findings.programs import FAULTS
+
     for finding in program.findings:
         rows = [row for function in program.functions for row in function.rows if row.function == finding.function]
         yield replace(
@@ -165,7 +165,7 @@ def program_findings(session: Session, program: ProgramResult, name: str) -> Ite
             directory=program.directory,
             code_line=code_line(finding.where, session),
             compilations=sum(row.count for row in rows),
-            fault=finding.code in _PROGRAM_FAULTS,
+            fault=finding.code in FAULTS,
         )
     yield from _compilations_to_keep(program, verify)
 

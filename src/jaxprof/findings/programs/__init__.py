@@ -164,16 +164,18 @@ CHECKS = (
     arrays.unused_donation,
 )  # fmt: skip
 """All checks, in the order in which they claim seconds: more specific ones first."""
+FAULTS = ("program_failed", "standstill", "debug_settings", "profiler_on")
+"""Findings after which the other figures describe another program, or part of the program; first things first."""
 REMARKS = (compiling.compile_dominates, compiling.cache_off)
 
 
 def findings(result: ProgramResult) -> tuple[Finding, ...]:
-    """Return the findings of a program: its failure, then by saving, the unknown ones last."""
+    """Return the findings of a program: its faults, then by saving, the unknown ones last."""
     claims = Claims(result)
     checks = [check for check in CHECKS if not (result.other_thread and check.sampled)]
     every = claims.bounded([check.complete(found) for check in checks for found in check.find(result, claims)])
-    first = ("program_failed", "standstill")
-    return tuple(sorted(every, key=lambda found: (found.code not in first, -(found.saves_seconds or 0.0))))
+    order = {code: at for at, code in enumerate(FAULTS)}
+    return tuple(sorted(every, key=lambda found: (order.get(found.code, len(FAULTS)), -(found.saves_seconds or 0.0))))
 
 
 def remarks(result: ProgramResult) -> tuple[Finding, ...]:
