@@ -640,6 +640,15 @@ def test_it_is_found_and_near_it_is_not(code, events, near):
     assert code not in every_code(*near)
 
 
+def test_time_at_the_line_of_a_standstill_is_no_work_of_the_loop():
+    waits = loop(made.line(95, 0.4, "host_busy", "queue.get()"))
+    assert "host_work" in codes(*waits, ended(130))
+    stands = made.stands(30.0, line=95)
+    assert codes(*waits, stands, ended(130))[:1] == ["standstill"]
+    assert "host_work" not in codes(*waits, stands, ended(130))
+    assert "host_work" in codes(*waits, made.stands(30.0, line=96), ended(130))
+
+
 def test_what_is_said_of_each():
     """A generator, or a method that JAX cannot trace, may have the name of a function: no `jax.jit` on that."""
     cases = {f"{code}, its pair": (code, pair[0]) for code, pair in PAIRS.items()} | SAID

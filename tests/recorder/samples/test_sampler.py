@@ -19,6 +19,7 @@ import pytest
 from jaxprof import events as e
 from jaxprof.analysis.programs.loop_time import WORKS
 from jaxprof.recorder.samples import cpu_clock
+from jaxprof.recorder.samples import standstill as standstill_module
 from jaxprof.recorder.samples import steps as steps_module
 from jaxprof.recorder.samples.cpu_clock import (
     CpuClock,
@@ -495,15 +496,15 @@ def test_the_end_of_a_capture_on_the_samplers_thread_is_no_stop():
     assert _paused_seconds(work) < 0.3
 
 
-def standing(*positions, kind=COMPILED, until=60.0):
+def standing(*positions, kind=COMPILED, until=60.0, ran_until=0.0):
     """What a watch reports of a program in whose samples, a tenth of a second apart, one function of the user's is at
-    these offsets in turn, and at the last one until then."""
+    these offsets in turn, and at the last one until then; its thread runs between the samples before `ran_until`."""
     reported = []
     watch = StandstillWatch(reported.append, threading.get_ident(), threading.get_native_id())
     code = standing.__code__
     for number in range(round(10 * until)):
         offset = positions[min(number, len(positions) - 1)]
-        watch.take(number / 10, Stack(read=[(code, offset, "user", {})]), Seen(kind), 0.0)
+        watch.take(number / 10, Stack(read=[(code, offset, "user", {})]), Seen(kind), 0.01 * (number / 10 < ran_until))
         watch.look(number / 10, None, 7, None)
     return reported
 
@@ -524,6 +525,13 @@ def test_missing_iteration_is_reported_with_all_stacks():
 )
 def test_what_is_no_missing_iteration(positions, kind):
     assert standing(*positions, kind=kind) == []
+
+
+@pytest.mark.parametrize(("followed", "count"), [(False, 1), (True, 0)])
+def test_loop_that_is_always_in_its_wait_goes_round_while_its_thread_runs(followed, count, monkeypatch):
+    monkeypatch.setattr(standstill_module, "HAS_MONITORING", followed)
+    assert min(count, len(standing(20, ran_until=10.0))) == count
+    assert standing(20, ran_until=60.0) == []
 
 
 def test_that_it_goes_on_is_reported():

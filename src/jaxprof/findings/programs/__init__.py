@@ -103,12 +103,14 @@ def _used_share(reading: DeviceReading) -> float:
     "What it waits for is stated where its stack and the system agree.",
     "Look at the line: what it waits for has to come, or to fail. A timeout there turns silence into an error.",
 )
-def standstill(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
-    """Yield that the program stands still, or stood still when it was ended."""
+def standstill(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    """Yield that the program stands still, or stood still when it was ended. The time at its line is no work of the
+    loop that could be done less often."""
     state = result.standstill
     if state is not None and state.is_one:
+        took = claims.take([spot for spot in result.spots if spot.place == state.at])
         stands = "it stands still" if result.stands_still else "it stood still"
-        yield Finding("standstill", f"{stands} {safe(state.text(result.directory))}", (state.at,))
+        yield Finding("standstill", f"{stands} {safe(state.text(result.directory))}", (state.at,), seconds=took or None)
 
 
 _PAUSES = {

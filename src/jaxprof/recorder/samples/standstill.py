@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 from jaxprof.base.system_wait import moved_bytes, system_wait
 from jaxprof.events import NOWHERE, Event, SourceLocation, StageRunning, StandstillSeen, SystemWait, ThreadStack
-from jaxprof.recorder.cpython import operation_at
+from jaxprof.recorder.cpython import HAS_MONITORING, operation_at
 from jaxprof.recorder.frame_owner import USER, outwards
 from jaxprof.recorder.samples.stack import SampledFrame, Stack
 from jaxprof.recorder.samples.states import SYNC, Seen
@@ -81,6 +81,10 @@ class StandstillWatch:
         self._worked = not staged and (self._worked or seen.works or seen.kind == SYNC)
         position = tuple((id(code), offset) for code, offset, kind, _ in reversed(stack.read) if kind == USER)
         if position == self._position:
+            # A loop that waits for each result is found in the wait by every sample. Where no events tell its
+            # iterations, they show in that the thread was woken in between: one that hangs does not run at all.
+            if not HAS_MONITORING and ran and self._worked:
+                self._pass(now)
             return
         before, self._position, self._still = self._position, position, now
         both = next((pair for pair in zip(before, position, strict=False) if pair[0] != pair[1]), None)
