@@ -1,8 +1,8 @@
-# about: the loop's condition needs the error of each pass on the host
+# about: the condition needs the error of each pass on the host; comparing it and the calls take as long as waiting
 # verdict: host-bound | device-bound | dispatch-bound
-# expect: host_sync
+# expect: host_sync | dispatch_bound
 # forbid: op_by_op_loop, many_tiny_jits, data_waits, repeated_fetch, host_work
-# lines: host_sync@cause
+# lines: host_sync@cause, dispatch_bound@call
 # mended: fixed_point_blocks
 import sys
 
@@ -19,7 +19,7 @@ def iterate(x, shift):
 def solve(x, shift, most):
     count = 0
     while True:
-        x, error = iterate(x, shift)
+        x, error = iterate(x, shift)  # <- call
         count += 1
         if error < -1.0 or count == most:  # <- cause
             return x, count
