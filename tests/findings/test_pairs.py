@@ -116,6 +116,23 @@ def compile_with(stage, took, name="part"):
     return said(lambda: run_of(MENDED, e.CompilePasses(run="r2", tree=tree)))
 
 
+def compiling(idle, *, in_steps=0.0):
+    """What is said of a profile of 10 s in which no device ran anything while two modules were compiled."""
+    tree = e.PassTimes(name="compile", stage="compile", seconds=5.0)
+    modules = (e.ModuleCompiles(module="jit_step", count=9, seconds=4.0), e.ModuleCompiles(count=1, seconds=1.0))
+    cause = e.IdleCause(cause="compile", seconds=in_steps)
+    return said(
+        lambda: session(
+            planned("r2", variant="profile", how="imported", device="gpu:0"),
+            e.CaptureTaken(run="r2", kind="imported", platform="gpu", wall_seconds=10.0),
+            e.StepsMeasured(
+                run="r2", found_by="modules", devices=[e.StepsDevice(device="gpu:0", idle_causes=(cause,))]
+            ),
+            e.CompilePasses(run="r2", tree=tree, modules=modules, idle_seconds=idle),
+        )
+    )
+
+
 def ended(status, error=""):
     return said(lambda: session(planned(), e.RunFinished(run="r1", status=status, error=error)))
 
@@ -143,6 +160,7 @@ PAIRS = {
     "launch_gaps": (captured(launch_gaps=2e-4), captured(launch_gaps=5e-5)),
     "exposed_collectives": (captured(collectives_exposed=2e-4), captured(collectives_exposed=5e-5)),
     "copies_in_steps": (captured(transfers=2e-4), captured(transfers=5e-5)),
+    "compiles_in_profile": (compiling(4.0), compiling(0.9)),
     "slow_kernel": (said(lambda: slow_kernel(5)), said(lambda: slow_kernel(3))),
     "run_failed": (ended("failed", "ValueError: no"), ended("ok")),
     "out_of_memory": (said(sessions.whole), said(lambda: run_of(MENDED))),
@@ -184,6 +202,11 @@ PAIRS = {
     **{code: (of_job(FOUND[case][0]), of_job(NOTHING[near])) for code, (case, near) in OF_JOBS.items()},
 }  # fmt: skip
 """What says a code, and the same mended, which does not."""
+
+
+def test_a_compile_in_the_steps_of_an_accelerator_is_idle_time_of_these_and_counts_once():
+    assert "compiles_in_profile" in compiling(4.0, in_steps=2.9)()
+    assert "compiles_in_profile" not in compiling(4.0, in_steps=3.1)()
 
 
 def test_every_code_has_a_pair():

@@ -128,7 +128,15 @@ def test_the_same_command_is_not_proposed_where_the_loop_was_too_short():
 
 
 CUT = {"complete": False}
+ON_CPU = {"platforms": ("cpu",), "whole_program": True}
 WHOLE = e.StepsDevice(device="gpu:0", found_by="whole")
+
+
+def waiting(**causes):
+    """A device and what the host did while it was idle."""
+    names = {"host": "load_batch"}
+    seen = [e.IdleCause(cause=cause, seconds=took, name=names.get(cause, "")) for cause, took in causes.items()]
+    return e.StepsDevice(device="gpu:0", idle_causes=tuple(seen))
 
 
 def found(*steps, platforms=("gpu",), scope="call", whole_program=False, found_by="annotation", devices=(), trust=()):
@@ -156,6 +164,10 @@ def found(*steps, platforms=("gpu",), scope="call", whole_program=False, found_b
         ([step(launch_gaps=9e-4), step("gpu:1", launch_gaps=2e-4)], {"devices": (WHOLE,)}, ["launch_gaps"]),
         ([step(launch_gaps=9e-4)], {"found_by": "whole"}, []),
         ([step(launch_gaps=5e-4)], {"platforms": ("cpu",)}, []),
+        # on a CPU only the host's own work counts, if it is known
+        ([step(idle=5e-4)], {**ON_CPU, "devices": (waiting(unknown=2e-5, wait=8e-5),)}, ["device_idle"]),
+        ([step(idle=5e-4)], {**ON_CPU, "devices": (waiting(unknown=1e-5, launch=9e-5),)}, []),
+        ([step(idle=5e-4)], ON_CPU, []),
         ([step(launch_gaps=5e-4)], {"platforms": ("cpu", "gpu")}, ["launch_gaps"]),
     ],
 )
@@ -165,10 +177,7 @@ def test_what_is_a_finding(steps, more, codes):
 
 def idle(**causes):
     """Four steps that are idle for half of their time, of which the host did this meanwhile."""
-    names = {"host": "load_batch"}
-    seen = [e.IdleCause(cause=cause, seconds=took, name=names.get(cause, "")) for cause, took in causes.items()]
-    devices = [e.StepsDevice(device="gpu:0", idle_causes=seen)]
-    return found(*[step(idle=5e-4)] * 4, whole_program=True, devices=devices)
+    return found(*[step(idle=5e-4)] * 4, whole_program=True, devices=[waiting(**causes)])
 
 
 LOSE = [step("gpu:1", launch_gaps=3e-4), step("gpu:1", launch_gaps=1e-4), step("gpu:2", launch_gaps=0.9e-4)]

@@ -18,7 +18,7 @@ from jaxprof.session.log import load, reader
 from jaxprof.session.log.codec import encode_header, encode_line
 from jaxprof.session.log.library import read_entry
 from jaxprof.trace.lanes import lanes_of
-from jaxprof.trace.passes import compile_tree
+from jaxprof.trace.passes import compile_passes
 from jaxprof.trace.steps import steps_of
 from jaxprof.trace.summary import op_times
 from jaxprof.trace.xspace import parse_xspace
@@ -95,7 +95,7 @@ def profile(size):
 
     def read(path):
         trace = lanes_of(parse_xspace(path.read_bytes(), "made by hand"))
-        op_times(trace), steps_of(trace), compile_tree(trace)
+        op_times(trace), steps_of(trace), compile_passes(trace)
 
     return raw, read
 

@@ -5,14 +5,14 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
-from made_traces import cpu_plane, gpu_planes, hosts, read, tpu_plane
+from made_traces import cpu_plane, gpu_planes, hosts, on_gpu, op, read, tpu_plane
 from xplane_wire import Line, Plane
 
 from jaxprof.analysis.kernels.measured import stage_times
 from jaxprof.events import KernelLaunch
 from jaxprof.trace.intervals import distinct, self_times, union_by_group
 from jaxprof.trace.launch import copy_details, launch_details, transfers_of
-from jaxprof.trace.passes import STAGES, compile_tree, stage_of
+from jaxprof.trace.passes import STAGES, compile_passes, stage_of
 from jaxprof.trace.steps import steps_of
 from jaxprof.trace.summary import op_times, seconds_without_op
 from tables import rows
@@ -138,7 +138,7 @@ class TestArithmetic:
         assert found[which].tolist() == values
 
 
-def tree():
+def compiled(*planes):
     python = Line("python", hosts("PjitFunction(f) 0 120, backend_compile_and_load 10 100"))
     compiler = Line(
         "tf_PjRtCompilerThreadPool/1",
@@ -152,7 +152,20 @@ def tree():
         Line(f"tf_xla-cpu-codegen/{number}", hosts("FusionCompiler::Compile 62 20, CSEPass 65 5"), id=3 + number)
         for number in range(2)
     ]
-    return compile_tree(read(Plane("/host:CPU", [python, compiler, *workers])))
+    return compile_passes(read(Plane("/host:CPU", [python, compiler, *workers]), *planes))
+
+
+def tree():
+    return compiled().tree
+
+
+def test_which_modules_were_compiled_and_whether_devices_waited():
+    """From 10 to 110 µs; the device works until 30."""
+    found = compiled(on_gpu(op("f", 0, 30)))
+    assert [(each.module, each.count) for each in found.modules] == [("jit_f", 1)]
+    assert found.modules[0].seconds == pytest.approx(100 * US)
+    assert found.idle_seconds == pytest.approx(80 * US)
+    assert compiled().idle_seconds is None  # no device that could wait
 
 
 def node(of, *names):

@@ -311,6 +311,8 @@ def causes(*lines, more=None):
         # work of the host is named by what holds most of it
         main 0 100, load_batch 61 38, $numpy.py:3 stack 70 5              host 40 load_batch
         one 60 15, two 75 15                                              unknown 40
+        # a function without a line is named with the one that calls it
+        $a.py:9 main 0 100, $a.py:3 load 61 38, $time sleep 62 36         host 40 $time sleep in $a.py:3 load
     """),
 )
 def test_what_the_host_did_while_the_device_waited(events, expected):
@@ -334,6 +336,43 @@ def test_after_its_launch_a_kernel_waits_for_no_host():
     launches = [host("cuLaunchKernel", 100 * step - 15, 1, correlation_id=step + 1) for step in range(1, STEPS)]
     found = causes(thread(("load_batch", 60, 40), ("PjitFunction(step)", 80, 5)), more=launches)
     assert found == {"launch": (16.25, ""), "host": (23.75, "load_batch")}  # the last one is launched by nobody
+
+
+@pytest.mark.parametrize(
+    ("events", "complete", "expected"),
+    rows("""
+        load_batch 63 32, PjitFunction(f) 95 3            60  wait 3, host 32 load_batch, launch 5
+        PjitFunction(f) 95 3                              60  wait 3, unknown 32, launch 5
+        # back to back
+        PjitFunction(f) 63 35                             60  wait 3, launch 37
+        # what is not recorded may have run until then
+        load_batch 63 32, PjitFunction(f) 95 3            90  -
+        # nothing called a program after the pause: it was called before
+        load_batch 63 32, PjitFunction(f) 10 3            60  -
+    """),
+)
+def test_a_cpu_is_idle_from_the_end_of_an_execution_to_the_next_call(events, complete, expected):
+    """The wait ends 2 µs after the execution is complete."""
+
+    def found(devices):
+        ops = [
+            op("fusion", 100 * step + at, 60 - at, run_id=step + 1, device_ordinal=at)
+            for step in range(STEPS)
+            for at in range(devices)
+        ]
+        ends = [host("ThunkExecutor::Execute (wait for completion)", 100 * n + int(complete), 1) for n in range(STEPS)]
+        placed = [event.rsplit(" ", 2) for event in events.split(", ")]
+        python = thread(
+            *((name, int(start), int(length)) for name, start, length in placed),
+            ("CommonPjRtBuffer::Await", int(complete) + 2, 1),
+        )
+        (first, *_) = steps_of(read(Plane("/host:CPU", [Line("tf_XLAPjRtCpuClient/1", ops + ends), python]))).devices
+        return {
+            f"{cause.cause} {cause.seconds / (STEPS - 1) * 1e6:.0f} {cause.name}".strip() for cause in first.idle_causes
+        }
+
+    assert found(1) == set(filter(None, expected.split(", ")))
+    assert not found(2)  # several devices share the threads
 
 
 def test_a_tpu_has_a_clock_of_its_own():

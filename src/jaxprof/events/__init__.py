@@ -32,7 +32,7 @@ _NAMES = {
     ),
     "captures": (
         "BuffersReported", "CaptureTaken", "CompilePasses", "CopyTimes", "HeldBuffer", "IdleCause",
-        "KernelLaunch", "KernelTimes", "KernelsMeasured", "PassTimes", "StepParts", "StepTimes",
+        "KernelLaunch", "KernelTimes", "KernelsMeasured", "ModuleCompiles", "PassTimes", "StepParts", "StepTimes",
         "StepsDevice", "StepsMeasured", "TrustCheck", "TrustReported",
     ),
     "programs": (

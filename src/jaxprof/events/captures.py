@@ -198,10 +198,26 @@ class StepsMeasured(Event):
 
 
 @frozen(kw_only=True)
+class ModuleCompiles:
+    """Compiles of all modules of one name."""
+
+    module: str = ""
+    """Empty if no pass of the compiler names it."""
+    count: int
+    seconds: float
+    """Total of the compiles; several may run at once."""
+
+
+@frozen(kw_only=True)
 class CompilePasses(Event):
     """Where the time of a compile went: XLA's phases and passes."""
 
     tree: PassTimes
+    modules: tuple[ModuleCompiles, ...] = ()
+    """What was compiled, longest first; empty in a file that does not say."""
+    idle_seconds: float | None = None
+    """Time within the compiles in which no device ran anything; None if no device is recorded, or a file does not
+    say."""
 
 
 @frozen(kw_only=True)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.timeline.profile import causes_text
 from jaxprof.base.grouping import grouped
+from jaxprof.base.text import safe
 from jaxprof.base.units import counted, percent, seconds
 from jaxprof.events.finding import CatalogueEntry, Finding, Scope
 from jaxprof.findings.explanation import Abstention, command
 from jaxprof.findings.slow_kernels import SLOW_KERNEL
 
 if TYPE_CHECKING:
-    from jaxprof.events import TrustCheck
+    from jaxprof.events import IdleCause
     from jaxprof.session import Run
 
 _WORTH = 0.1
@@ -37,6 +38,8 @@ _IDLE_FIXES = {
     "plot or save less often.",
 }
 """Fix for the longest cause."""
+_OWN_WORK = ("copy", "host", "unknown")
+"""Causes that count on a CPU, whose cores also call the programs and wait for them; compiles have their own finding."""
 _capture = partial(CatalogueEntry, source="capture", page="traces.md#steps")
 _IDLE = _capture("device_idle", "the device waits between steps or kernels",
     "For part of each step nothing ran on the device and nothing was about to: the host prepared data, waited for "
@@ -62,27 +65,70 @@ _PARTS = (
         "only copying to or from the host", "transfers"),
 )  # fmt: skip
 """Finding, words, and field of `StepParts`."""
-ENTRIES = (*(entry for entry, _, _ in _PARTS), SLOW_KERNEL)
+_COMPILES = _capture("compiles_in_profile", "the devices wait while programs are compiled",
+    "For part of the profile nothing ran on any device while XLA compiled: the profile shows more of the compiler than "
+    "of the program, and a loop that compiles again waits each time.",
+    "Call each function once, with the shapes that it will get, before the profile or the loop begins.")  # fmt: skip
+_MODULES_NAMED = 3
+ENTRIES = (*(entry for entry, _, _ in _PARTS), _COMPILES, SLOW_KERNEL)
+
+
+def compile_findings(run: Run, scope: Scope, verify: str) -> Iterator[Finding]:
+    """Yield the compiles inside a profile, if the devices waited for them."""
+    compiled = run.compile_passes
+    whole = max((capture.wall_seconds or 0.0 for capture in run.captures.values()), default=0.0)
+    if compiled is None or not compiled.idle_seconds or not whole or _idle_time_doubted(run):
+        return
+    waited = compiled.idle_seconds
+    if not _on_cpu(run) and run.steps is not None:  # what `device_idle` counts
+        waited -= max((_seconds_of(device.idle_causes, ("compile",)) for device in run.steps.devices), default=0.0)
+    share = waited / whole
+    if share < _WORTH:
+        return
+    named = [
+        f"{safe(each.module) or 'modules without a name'} ({counted(each.count, 'compile')})"
+        for each in compiled.modules[:_MODULES_NAMED]
+    ]
+    if others := sum(each.count for each in compiled.modules[_MODULES_NAMED:]):
+        named.append(counted(others, "more compile"))
+    again = any(each.module and each.count > 1 for each in compiled.modules)
+    yield Finding(
+        _COMPILES.code,
+        f"nothing ran on a device for {seconds(waited)}, {percent(share)} of the profile, while XLA "
+        f"compiled: {', '.join(named)}",
+        own_fix=_IDLE_FIXES["compile"] if again else _COMPILES.fix,
+        scope=scope,
+        seconds=waited,
+        share=share,
+        verify=verify,
+        run=run.id,
+    )
 
 
 def step_findings(run: Run, scope: Scope, verify: str, *, whole_program: bool) -> Iterator[Finding]:
-    """Yield what the steps of an accelerator's capture spent besides kernels. CPUs are left out, because time between
-    two recorded ops may be an op that the runtime does not record."""
+    """Yield what the steps of a capture spent besides kernels. Of a CPU's, only the host's own work while the device
+    was idle: time between two recorded ops may be an op that the runtime does not record."""
     steps = run.steps
-    if steps is None or all(capture.platform in ("", "cpu") for capture in run.captures.values()):
+    if steps is None or _idle_time_doubted(run):
         return
-    if any(_may_fake_idle_time(row) for event in run.trust.values() for row in event.rows):
-        return
+    on_cpu = _on_cpu(run)
     by_device = grouped((step.device, step) for step in steps.steps if step.complete)
     found_by = {device.device: device.found_by or steps.found_by for device in steps.devices}
     for entry, words, part in _PARTS:
-        if entry is _IDLE and not whole_program:
+        if (entry is _IDLE and not whole_program) or (entry is not _IDLE and on_cpu):
             continue
         shares = {
             device: (sum(getattr(step.parts, part) for step in own), sum(step.seconds for step in own), len(own))
             for device, own in by_device.items()
             if found_by.get(device, steps.found_by) != "whole"
         }
+        if on_cpu:
+            own = {
+                device.device: _seconds_of(device.idle_causes, _OWN_WORK) / sum(c.seconds for c in device.idle_causes)
+                for device in steps.devices
+                if device.idle_causes
+            }
+            shares = {name: (took * own.get(name, 0.0), *rest) for name, (took, *rest) in shares.items()}
         known = {device: took / whole for device, (took, whole, _) in shares.items() if whole > 0}
         device = max(known, key=lambda name: known[name], default="")
         if not device or known[device] < _WORTH:
@@ -92,6 +138,8 @@ def step_findings(run: Run, scope: Scope, verify: str, *, whole_program: bool) -
         others = sum(share >= _WORTH for share in known.values()) - 1
         beside = f" and {counted(others, 'more device')}" if others else ""
         causes = next((each.idle_causes for each in steps.devices if each.device == device and entry is _IDLE), ())
+        if on_cpu:
+            causes = tuple(cause for cause in causes if cause.cause in _OWN_WORK)
         meanwhile = f"; meanwhile the host: {causes_text(causes)}" if causes else ""
         yield Finding(
             entry.code,
@@ -106,9 +154,19 @@ def step_findings(run: Run, scope: Scope, verify: str, *, whole_program: bool) -
         )
 
 
-def _may_fake_idle_time(row: TrustCheck) -> bool:
+def _on_cpu(run: Run) -> bool:
+    return all(capture.platform in ("", "cpu") for capture in run.captures.values())
+
+
+def _seconds_of(causes: Iterable[IdleCause], which: Collection[str]) -> float:
+    return sum(cause.seconds for cause in causes if cause.cause in which)
+
+
+def _idle_time_doubted(run: Run) -> bool:
     """Return whether pauses of the device may be missing kernels, or kernels at a wrong time."""
-    return (row.code == "lost_kernels" and row.verdict != "good") or (row.code == "clock" and row.verdict == "bad")
+    rows = [row for event in run.trust.values() for row in event.rows]
+    lost = any(row.code == "lost_kernels" and row.verdict != "good" for row in rows)
+    return lost or any(row.code == "clock" and row.verdict == "bad" for row in rows)
 
 
 def capture_abstentions(run: Run, name: str) -> Iterator[Abstention]:

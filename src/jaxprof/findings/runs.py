@@ -17,7 +17,7 @@ from jaxprof.analysis.runs.warnings import ENTRIES as WARNINGS
 from jaxprof.base.grouping import grouped
 from jaxprof.base.units import bytes_, integer, seconds
 from jaxprof.events.finding import CatalogueEntry, Finding, Scope
-from jaxprof.findings.captures import capture_abstentions, step_findings
+from jaxprof.findings.captures import capture_abstentions, compile_findings, step_findings
 from jaxprof.findings.explanation import (
     MOST_MODULES,
     Abstention,
@@ -374,6 +374,8 @@ def _of_profiles(session: Session, program: ProgramResult | None, name: str) -> 
     with_hlo = 0
     for run in imported:
         yield from capture_abstentions(run, name)
+        if program is None:
+            yield from compile_findings(run, scope, verify)
         if program is None or run.steps is not None:
             yield from step_findings(run, scope, verify, whole_program=program is None)
         module = module_of(session, run) if with_hlo < MOST_MODULES and capture_of(run) is not None else None

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from jaxprof.base.grouping import grouped
-from jaxprof.events import PassTimes
+from jaxprof.events import CompilePasses, ModuleCompiles, PassTimes
 from jaxprof.trace.intervals import Coverage, nesting_order
 from jaxprof.trace.model import PS, Lane, Trace
 
@@ -40,8 +41,8 @@ class _Span:
     children: list[_Span] = field(default_factory=list)
 
 
-def compile_tree(trace: Trace) -> PassTimes | None:
-    """Return the tree; None if nothing was compiled."""
+def compile_passes(trace: Trace) -> CompilePasses | None:
+    """Return the tree, and which modules were compiled; None if nothing was."""
     threads = [_nested(lane) for lane in _within_compiles(trace)]
     compiles = [sorted(_outermost(tops), key=lambda span: span.start) for tops in threads]
     roots = [span for spans in compiles for span in spans]
@@ -62,14 +63,37 @@ def compile_tree(trace: Trace) -> PassTimes | None:
     kept = [root for root in roots if id(root) not in inside]
     starts = np.array([root.start for root in kept], np.int64)
     ends = np.array([root.end for root in kept], np.int64)
-    return PassTimes(
+    compiling = Coverage.of(starts, ends)
+    tree = PassTimes(
         name="compile",
         stage="compile",
-        seconds=Coverage.of(starts, ends).total * PS,
+        seconds=compiling.total * PS,
         self_seconds=0.0,
         count=len(kept),
         children=_merge(kept, "compile", 0),
     )
+    modules = [
+        ModuleCompiles(module=name, count=len(same), seconds=sum(span.end - span.start for span in same) * PS)
+        for name, same in grouped((_module_of(span), span) for span in kept).items()
+    ]
+    devices = trace.op_lanes()
+    return CompilePasses(
+        tree=tree,
+        modules=tuple(sorted(modules, key=lambda module: -module.seconds)),
+        idle_seconds=(compiling - Coverage.over(devices)).total * PS if devices else None,
+    )
+
+
+def _module_of(compiled: _Span) -> str:
+    """Return the module that most passes within a compile name; empty if none does."""
+    named: Counter[str] = Counter()
+    pending = [compiled]
+    while pending:
+        span = pending.pop()
+        if match := _MODULE_SUFFIX.search(span.name):
+            named[match[0][2:-1]] += 1
+        pending += span.children
+    return max(named, key=lambda name: named[name], default="")
 
 
 def _within_compiles(trace: Trace) -> list[Lane]:

@@ -15,6 +15,10 @@ the time after it belongs to the launch. Each other moment belongs to the first 
 compiling, copying to or from the device, waiting for the device, calling a program. What remains is the host's own work
 if an annotation or, with the Python tracer, a function names it; otherwise the cause is unknown. Garbage collection
 leaves no event. A TPU's ops are timed by its own clock, which drifts against the host's: causes there are unknown.
+
+A CPU is device and host at once, and not everything that it runs is an op. Its pauses count only from the moment at
+which the runtime says that an execution is complete; until then the host waits. The way of a call to the threads that
+execute it belongs to the launch. Several CPU devices share these threads: causes there are unknown.
 """
 
 from __future__ import annotations
@@ -42,7 +46,19 @@ from jaxprof.trace.executions import (
 )
 from jaxprof.trace.intervals import Coverage, holds_others, join, positions_in
 from jaxprof.trace.launch import clock_fault, copies_of, launches_on
-from jaxprof.trace.model import ABSENT, NO_OP, PS, Flags, Ints, Lane, ProgramProto, Trace, program_proto, span_of
+from jaxprof.trace.model import (
+    ABSENT,
+    LONGEST_PS,
+    NO_OP,
+    PS,
+    Flags,
+    Ints,
+    Lane,
+    ProgramProto,
+    Trace,
+    program_proto,
+    span_of,
+)
 
 _LAUNCH = re.compile(
     r"PjitFunction\(|ParseArguments$|PJRT_LoadedExecutable_Execute|(\w+::)*\w*Executable::Execute\w*|"
@@ -76,12 +92,18 @@ _NAMES = (
     ("launch", _LAUNCH),
 )
 """Purpose of the host's events, by the beginnings of the names that Python, JAX's runtimes, CUDA and HIP give them."""
+_COMPLETE = re.compile(r"ThunkExecutor::Execute|\w*Buffer::Await$")
+"""Events that end when a CPU has executed a program, and when a thread that waited for it goes on."""
 _OWN_TASK = re.compile(r"ThenExecuteCallback|BufferSequencingEvent::")
 """Events of the runtime's own tasks, which are not the call's work even within a call."""
 _POOL = re.compile(r"tf_|tfrt|pjrt|py_xla|EventFD|switchto")
 """Names that the runtime gives to its own threads."""
+_FUNCTION = re.compile(r"\$\S+:\d+ ")
+"""Names that the Python tracer gives to functions with a line, `$train.py:3 load_batch`; others are `$time sleep`."""
 _NAMING_SHARE = 0.5
 """Share of the host's own work that an event must hold to name it."""
+_WITNESSED_SHARE = 0.5
+"""Share of a CPU's idle time that must follow a complete execution: less of it may be work that is not recorded."""
 _LEAST_SHARE = 0.01
 """Share of the steps below which idle time is not examined."""
 
@@ -91,7 +113,10 @@ def idle_causes(trace: Trace, device: str, starts: Ints, ends: Ints, active: Cov
     is hardly any idle time, or its causes cannot be known. `active` covers the time when something was being executed.
     Picoseconds."""
     windows = Coverage.of(starts, ends)
-    if not len(windows.starts) or not device.startswith("gpu"):
+    on_cpu = device.startswith("cpu")
+    if not len(windows.starts) or not (on_cpu or device.startswith("gpu")):
+        return []
+    if on_cpu and len({lane.device for lane in trace.op_lanes()}) > 1:
         return []
     idle = windows - active
     if idle.total < _LEAST_SHARE * windows.total:
@@ -102,7 +127,14 @@ def idle_causes(trace: Trace, device: str, starts: Ints, ends: Ints, active: Cov
     if not lanes or clock_fault(trace):
         return []
     seconds: dict[str, int] = {}
-    launched = idle & _launch_coverage(trace, device, active)
+    if on_cpu:
+        complete, launched = _pauses_of_cpu(trace, lanes, idle)
+        if complete.total < _WITNESSED_SHARE * idle.total:
+            return []
+        seconds["wait"] = idle.total - complete.total
+        idle = complete
+    else:
+        launched = idle & _launch_coverage(trace, device, active)
     seconds["launch"] = launched.total
     left = idle - launched
     for cause, pattern in _NAMES:
@@ -133,14 +165,38 @@ def _launch_coverage(trace: Trace, device: str, active: Coverage) -> Coverage:
     return Coverage.of(join(starts), join(ends))
 
 
+def _pauses_of_cpu(trace: Trace, lanes: list[Lane], idle: Coverage) -> tuple[Coverage, Coverage]:
+    """Return the part of a CPU's pauses in which the execution before was complete, if one of these lanes then called
+    a program; and of that the end, in which the last such call was on its way to the threads that execute it."""
+    calls = [lane.select(lane.matching(_LAUNCH.match)) for lane in lanes]
+    called = _first_from(idle.starts, join(lane.starts for lane in calls))
+    complete = _last_until(called, join(lane.ends[lane.matching(_COMPLETE.match)] for lane in trace.threads))
+    returned = _last_until(idle.ends, join(lane.ends for lane in calls))
+    known = (called < idle.ends) & (complete >= idle.starts)
+    handed = known & (returned >= called)
+    return Coverage.of(complete[known], idle.ends[known]), Coverage.of(returned[handed], idle.ends[handed])
+
+
+def _first_from(moments: Ints, events: Ints) -> Ints:
+    """Return the first event at or after each moment; far in the future if there is none."""
+    ordered = np.append(np.sort(events), LONGEST_PS)
+    first: Ints = ordered[np.searchsorted(ordered[:-1], moments)]
+    return first
+
+
+def _last_until(moments: Ints, events: Ints) -> Ints:
+    """Return the last event at or before each moment; far in the past if there is none."""
+    return -_first_from(-moments, -events)
+
+
 def _time_in(lanes: list[Lane], pattern: re.Pattern[str]) -> Coverage:
     return Coverage.over(lane.select(lane.matching(pattern.match)) for lane in lanes)
 
 
 def _most_specific(lanes: list[Lane], work: Coverage) -> str:
-    """Return the name of the shortest events that hold most of the work; empty if none do. Step annotations do not
-    count."""
-    best = (float("inf"), "")
+    """Return the name of the shortest events that hold most of the work, and beside a function of Python without a line
+    that of the shortest one with a line; empty if none do. Step annotations do not count."""
+    found: list[tuple[float, str]] = []
     for lane in lanes:
         held = work.within(lane.starts, lane.ends)
         if lane.step is not None:
@@ -149,8 +205,12 @@ def _most_specific(lanes: list[Lane], work: Coverage) -> str:
         for number in np.flatnonzero(of_names >= _NAMING_SHARE * work.total).tolist():
             named = lane.select((lane.name_of == number) & (held > 0))
             if (work & Coverage.over([named])).total >= _NAMING_SHARE * work.total:
-                best = min(best, (float(np.median(named.durations)), lane.names[number]))
-    return best[1]
+                found.append((float(np.median(named.durations)), lane.names[number]))
+    names = [name for _, name in sorted(found)]
+    callers = [name for name in names if _FUNCTION.match(name)]
+    if callers and names[0].startswith("$") and names[0] not in callers:
+        return f"{names[0]} in {callers[0]}"
+    return names[0] if names else ""
 
 
 _BETWEEN_DEVICES = COLLECTIVES | {"send", "recv"}

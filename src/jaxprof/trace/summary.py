@@ -25,7 +25,6 @@ from jaxprof.base.errors import JaxprofError
 from jaxprof.base.grouping import grouped, totals
 from jaxprof.events import (
     CaptureTaken,
-    CompilePasses,
     Event,
     KernelLaunch,
     KernelsMeasured,
@@ -50,7 +49,7 @@ from jaxprof.trace.intervals import (
 )
 from jaxprof.trace.launch import launches_of, transfers_of
 from jaxprof.trace.model import ABSENT, LONGEST_PS, NO_OP, PS, Counter, Flags, Ints, Lane, Program, Trace, program_proto
-from jaxprof.trace.passes import compile_tree
+from jaxprof.trace.passes import compile_passes
 from jaxprof.trace.steps import Steps, steps_of
 from jaxprof.trace.trust import trust_rows
 
@@ -249,16 +248,16 @@ def events_of(
     steps = steps_of(trace) if kind != "compile" and wanted & {"steps", "trust", "timeline"} else None
     if steps is not None and steps.rows:
         yield StepsMeasured(found_by=steps.found_by, steps=steps.rows, devices=steps.devices)
-    tree = compile_tree(trace) if wanted & {"compile", "trust"} else None
-    if tree is not None and kind in ("compile", "imported") and "compile" in wanted:
-        yield CompilePasses(tree=tree)
+    compiled = compile_passes(trace) if wanted & {"compile", "trust"} else None
+    if compiled is not None and kind in ("compile", "imported") and "compile" in wanted:
+        yield compiled
     has_timeline = "timeline" in wanted and kind != "compile"
     if "trust" in wanted:
         rows = trust_rows(
             trace,
             kind,
             steps,
-            None if tree is None else tree.seconds,
+            None if compiled is None else compiled.tree.seconds,
             intervals_left_out=max(0, sum(map(len, trace.lanes)) - INTERVALS_KEPT) if has_timeline else 0,
             busy_share=_busy_share(steps, seconds_of_calls),
             seconds_with=seconds_with,

@@ -39,7 +39,7 @@ _CAUSES = {
     "launch": "it was calling programs",
     "wait": "it waited for the device",
     "host": "it did other work",
-    "unknown": "unknown",
+    "unknown": "it did what the profile does not name",
 }
 """What the host did, by `IdleCause.cause`."""
 

@@ -57,7 +57,7 @@ def command(file: str | None, code: str | None, fail_on: str | None, form: str) 
             raise UsageError(
                 f"{name} is HLO, which has no times", f"Its findings: {shell_line('hlo', name, '--findings')}"
             )
-        with open_recorded(target, ("kernels", "steps", "trust")) as found:
+        with open_recorded(target, ("kernels", "steps", "compile", "trust")) as found:
             explained = explanation(found.session, found.name, most=most)
 
     if form == "json":
