@@ -292,6 +292,16 @@ def test_a_function_that_ran_too_briefly_is_to_be_measured_by_itself(more, optio
     assert commands == [f"jaxprof script --plain {options}train.py --epochs 3"]
 
 
+@pytest.mark.parametrize(("steps", "proposed"), [("5", False), ("50", True)], ids=["it was that", "it was another"])
+def test_the_command_that_recorded_a_session_is_not_proposed_again(steps, proposed):
+    """Wherever its answer went; what is unknown is said all the same."""
+    typed = f"/usr/bin/jaxprof script --out a.jaxprof --capture-steps {steps} train.py --epochs 3"
+    recorded = made.program(*BRIEF, *made.loop())
+    (unknown,) = explained(fold(replace(made.HEADER, command=typed.split()), recorded)).abstentions
+    assert unknown.reason
+    assert bool(unknown.command) is proposed
+
+
 def other_compiler(jaxlib="0.12.0", code="1", *, captured=False, variables=None):
     """Two sides with the same HLO, of which B takes three times as long."""
     runs = []

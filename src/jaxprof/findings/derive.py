@@ -23,6 +23,7 @@ from jaxprof.findings.explanation import (
     code_line,
     command,
     concerned_share,
+    is_command_of,
     program_verified,
     rank,
     record_again,
@@ -109,7 +110,8 @@ def explained(
     unknown: dict[str, Abstention] = {}
     for item in items:
         if isinstance(item, Abstention):  # of many runs, one that says what is missing is enough
-            unknown.setdefault(item.code, replace(item, from_file=from_file and bool(item.command)))
+            fills = "" if is_command_of(session, item.command) else item.command  # it has just been tried
+            unknown.setdefault(item.code, replace(item, command=fills, from_file=from_file and bool(fills)))
     return Explanation(
         name=name,
         subject=subject,

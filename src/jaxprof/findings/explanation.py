@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jaxprof.jobs.findings import JobFigures
     from jaxprof.session import Run, Session
 
-_FLAGS = ("--force", "--full", "--capture")
+_FLAGS = ("--force", "--full", "--capture", "--plain")
 _OUTPUT = ("-o", "--out", "--force", "--full", "--format", "--limit")
 """Options of a comparison that say where its answer goes, and in which form."""
 _STARTED = ("script", "module")
@@ -49,6 +49,13 @@ def program_verified(name: str, program: ProgramResult) -> str:
     again = record_again(program)
     compared = command("compare", name, "last")
     return f"{again} && {compared}" if again else compared
+
+
+def is_command_of(session: Session, proposed: str) -> bool:
+    """Return whether a proposed command is the one that recorded the session, wherever its answer went."""
+    apart = {*_OUTPUT, "--plain"}
+    recorded, words = session.header.command[1:], shlex.split(proposed)[1:]
+    return bool(words) and [*_without(apart, recorded)] == [*_without(apart, words)]
 
 
 def compared_again(session: Session, *options: str) -> str:

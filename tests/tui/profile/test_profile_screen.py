@@ -12,11 +12,13 @@ from folding import written
 from jaxprof import events as e
 from jaxprof.analysis.kernels.memory import memory_of_run
 from jaxprof.analysis.timeline.profile import device_steps, overview
+from jaxprof.hlo.kernels.liveness import LiveValue
 from jaxprof.session import Session
 from jaxprof.trace.checks import TRUST
 from jaxprof.tui.kit.host import Destination
 from jaxprof.tui.kit.plots import Axis, seconds_tick
 from jaxprof.tui.kit.screen_bars import ModeBar
+from jaxprof.tui.kit.table_columns import lay_out, row_line
 from jaxprof.tui.profile import screen
 from jaxprof.tui.profile.memory import BufferList, MemoryView, size_plot
 from jaxprof.tui.profile.screen import OverviewList, overview_facts
@@ -177,7 +179,7 @@ async def test_the_timeline_under_keys_and_the_mouse_and_of_another_session():
         await pilot.click(view, offset=(gutter + 20, 0))
         assert browse.range == tuple(sorted((begin, window.time_at(20, browse.width)))), "to the mouse"
         lines = len(browse.lines)
-        await pilot.click(view, offset=(2, 1))
+        await pilot.click(view, offset=(2, 4))
         assert len(browse.lines) != lines, "a click on a name opens or closes"
 
         await opened(walk, profiles.captured("another_kernel"))  # of a run of the same name
@@ -292,6 +294,13 @@ async def test_the_tree_of_passes_the_buffers_that_are_alive_at_the_cursor_and_w
             tape.add(e.TextRecorded, "r1", name="hlo", text=HLO, bytes=len(HLO))
             tape.finish("r1")
             await walk.show(tape, "profile", words, view="memory")
+
+
+@pytest.mark.parametrize(("file", "shown"), [("m.py", "m.py:1234"), ("generate_gemm_trace.py", "_trace.py:1234")])
+def test_a_narrow_list_of_buffers_keeps_the_line_numbers(file, shown):
+    buffer = LiveValue(bytes=4, kind="output", op_name="jit(f)/dot_general", file=f"/home/me/{file}", line=1234)
+    for width in (76, 120):
+        assert f"{shown} " in row_line(buffer, lay_out(BufferList()._columns[:-1], width, [buffer]), width).plain + " "
 
 
 def test_a_size_holds_until_the_next_one():

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jaxprof.hlo.text.model import Module
 
 BASES = {
-    "measured": "measured time",
+    "measured": "time with the profiler",
     "least": "least time (a lower bound)",
     "bytes": "bytes moved (estimate)",
 }

@@ -130,7 +130,7 @@ def _cost(ranked: Ranked, width: int) -> list[FactLine]:
     if ranked.measured_seconds is not None:
         of_roof = ranked.least_seconds / ranked.measured_seconds if ranked.least_seconds else None
         reached = f": {percent(of_roof)} of the roofline" if of_roof is not None else ""
-        figures["measured"] = f"{seconds(ranked.measured_seconds)} a call, the mean{reached}"
+        figures["measured"] = f"{seconds(ranked.measured_seconds)} a call with the profiler, the mean{reached}"
     if kernel.precision and kernel.precision != "default":
         figures["precision"] = kernel.precision
     if kernel.asynchronous:

@@ -49,13 +49,14 @@ class BufferList(RowList["LiveValue"], keys="buffers"):
                 TableColumn("", lambda buffer: ("◂" if buffer.at_peak else "", "$warning"), 1),
                 TableColumn("kind", _kind, 11),
                 TableColumn("argument or op", _name, 20, weight=5),
-                TableColumn("source", lambda buffer: source_line(buffer) or UNKNOWN, 12, weight=2, style="$code-name"),
+                TableColumn("source", lambda buffer: source_line(buffer) or UNKNOWN, 12, most=28, fits=True,
+                            style="$code-name", cut="start"),
                 TableColumn("shape", lambda buffer: buffer.shape, 12, weight=2, style="$text-muted"),
                 TableColumn("instruction", lambda buffer: buffer.instruction or UNKNOWN, 16, weight=3, priority=1),
                 TableColumn("", self._bar, 16, priority=2),
             ),
             id="memory",
-        )
+        )  # fmt: skip
         self._buffers: tuple[LiveValue, ...] = ()
 
     def show(self, buffers: tuple[LiveValue, ...]) -> None:
