@@ -17,8 +17,6 @@ from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe
 from jaxprof.base.units import and_more, counted, percent
 from jaxprof.findings.explanation import Abstention, command, record_again
-from jaxprof.findings.slow_kernels import FAR_BELOW, reached
-from jaxprof.findings.slow_kernels import reason as why_slow
 from jaxprof.hlo.kernels.kinds import platform_of
 from jaxprof.session.run import IMPORTED
 
@@ -91,6 +89,10 @@ def _kernels_unexplained(
     part = sum(kernel.share or 0.0 for kernel in kernels)
     if part < MUCH:
         return None
+    # Of a program without a capture nothing gets here, and its end does not wait for the checks of HLO.
+    from jaxprof.findings.slow_kernels import FAR_BELOW, reached
+    from jaxprof.findings.slow_kernels import reason as why_slow
+
     longest = kernels[0]
     many = "one kernel" if len(kernels) == 1 else counted(len(kernels), "kernel")
     what = f"{many} ({and_more([each.name for each in kernels], 2)})"
