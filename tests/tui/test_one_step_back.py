@@ -34,7 +34,7 @@ STEPS = [
     (PROGRAM, "enter", "m b enter", "m b enter down enter", "/ 'add enter", "m a", "m"),
     (RESULTS, "m a", "enter", "m l"),
     (HLO, "/ 'tanh enter", "enter"),
-    (TIMELINE, "m . +", "space", "up enter", "down m _", "/ 'gemm enter", "m V"),
+    (TIMELINE, "m . +", "space", "down down down enter", "down m _", "/ 'gemm enter", "m V"),
 ]
 """What is pressed on a screen: Esc undoes it, and only when nothing is left to undo leads away from the screen."""
 
