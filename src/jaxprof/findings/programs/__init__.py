@@ -14,7 +14,7 @@ from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN, Program
 from jaxprof.base.text import safe, whole_number
 from jaxprof.base.units import bytes_, seconds
 from jaxprof.events.finding import Finding
-from jaxprof.findings.programs import arrays, compiling, loops, starting
+from jaxprof.findings.programs import arrays, compiling, loops, recompiling, settings, starting
 from jaxprof.findings.programs.claims import Claims, check
 
 if TYPE_CHECKING:
@@ -155,20 +155,44 @@ def paused(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
 
 
 CHECKS = (
-    program_failed, standstill, paused, compiling.debug_settings, compiling.profiler_on, compiling.caches_cleared,
-    compiling.closure_varies, compiling.recompile_in_loop, compiling.varying_shapes,
-    compiling.static_argument_varies, compiling.weak_type_flips, compiling.arguments_vary, compiling.large_program,
-    loops.callback_in_loop, loops.repeated_fetch, loops.host_sync, loops.unchanging_transfer, arrays.numpy_argument,
-    loops.op_by_op_loop, loops.large_operations,
-    arrays.implicit_transfers, loops.data_waits, loops.host_between, loops.host_work,
-    loops.dispatch_bound, compiling.many_tiny_jits, compiling.slow_tracing, compiling.captured_constants,
-    compiling.cache_never_found, starting.slow_import, arrays.arrays_grow, arrays.programs_grow,
+    program_failed,
+    standstill,
+    paused,
+    settings.debug_settings,
+    settings.profiler_on,
+    recompiling.caches_cleared,
+    recompiling.closure_varies,
+    recompiling.recompile_in_loop,
+    recompiling.varying_shapes,
+    recompiling.static_argument_varies,
+    recompiling.weak_type_flips,
+    recompiling.arguments_vary,
+    compiling.large_program,
+    loops.callback_in_loop,
+    loops.repeated_fetch,
+    loops.host_sync,
+    loops.unchanging_transfer,
+    arrays.numpy_argument,
+    loops.op_by_op_loop,
+    loops.large_operations,
+    arrays.implicit_transfers,
+    loops.data_waits,
+    loops.host_between,
+    loops.host_work,
+    loops.dispatch_bound,
+    compiling.many_tiny_jits,
+    compiling.slow_tracing,
+    compiling.captured_constants,
+    settings.cache_never_found,
+    starting.slow_import,
+    arrays.arrays_grow,
+    arrays.programs_grow,
     arrays.unused_donation,
-)  # fmt: skip
+)
 """All checks, in the order in which they claim seconds: more specific ones first."""
 FAULTS = ("program_failed", "standstill", "debug_settings", "profiler_on")
 """Findings after which the other figures describe another program, or part of the program; first things first."""
-REMARKS = (compiling.compile_dominates, compiling.cache_off)
+REMARKS = (compiling.compile_dominates, settings.cache_off)
 
 
 def findings(result: ProgramResult) -> tuple[Finding, ...]:

@@ -1,0 +1,139 @@
+"""Findings about the settings that a program runs under: debugging options, the profiler, the compilation cache."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jaxprof.base.units import counted, percent, seconds
+from jaxprof.events.finding import Finding
+from jaxprof.findings.programs.claims import Claims, check
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jaxprof.analysis.programs.result import ProgramResult
+
+CACHE_SECONDS = 2.0
+"""Backend seconds, repeated at every start, from which switching on the persistent cache is recommended."""
+CACHE_KEEPS_SECONDS = 1.0
+"""Compile time above which JAX caches a program (jax_persistent_cache_min_compile_time_secs, its default)."""
+_CACHE_FOLDER = "jax_compilation_cache_dir"
+NEW_CACHE_SHARE = 0.05
+"""Share of the program's own time that a cache must have saved to be missed."""
+_NEW_FOLDERS = {
+    "temporary": "it is a temporary one",
+    "process": "its name holds the id of the process",
+    "job": "its name holds the id of the job",
+    "random": "its name is random",
+    "time": "its name holds the time",
+}
+_SETTINGS = {
+    "jax_debug_nans": "each call waits for its results and looks for NaN in them",
+    "jax_debug_infs": "each call waits for its results and looks for infinities in them",
+    "jax_disable_jit": "functions under jax.jit run one operation at a time",
+    "jax_disable_most_optimizations": "XLA leaves out most of its optimisations",
+    "jax_check_tracer_leaks": "each trace is searched for leaked tracers, and none is kept",
+}
+_STILL = 0.95
+"""Share of the last sample window with the profiler on from which it was on at its end."""
+_MOSTLY = 0.5
+"""Share of the program's own time under a setting from which the whole program counts as running with it."""
+
+
+@check(
+    "a debugging option is on",
+    "jax_debug_nans, jax_debug_infs, jax_disable_jit, jax_disable_most_optimizations and jax_check_tracer_leaks "
+    "make calls or compilations slower on purpose. Figures taken with them are not those of the program.",
+    "Turn it off, and measure again. jax.debug_nans() as a context manager looks at a part of the program.",
+)
+def debug_settings(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
+    worked = [
+        (window, sum(took for state, took in window.states.items() if state != "import"))
+        for window in result.sample_windows
+    ]
+    whole = sum(took for _, took in worked)
+    for name, words in _SETTINGS.items():
+        took = sum(took for window, took in worked if name in window.debug_settings)
+        if took > _MOSTLY * whole:
+            yield Finding(
+                "debug_settings",
+                f"{name} was on: {words}",
+                (next((window.debug_settings_at.get(name) for window in reversed(result.sample_windows)), None),),
+                own_fix=f"Turn it off, and measure again: jax.config.update('{name}', False), or {name.upper()}=0 in "
+                "the environment.",
+            )
+
+
+@check(
+    "the program's own profiler is on for most of the run",
+    "While jax.profiler.start_trace is on, each operation of the host and of the device is written down in memory: "
+    "short steps take longer, memory grows, and stop_trace takes as long as there is to write.",
+    "Profile some steps after the first ones: jax.profiler.start_trace before them, stop_trace after them. Figures "
+    "taken with it on are not those of the program.",
+)
+def profiler_on(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
+    """Yield a finding if the program had the profiler on for most of its own time, or never switched it off."""
+    windows = result.sample_windows
+    whole = sum(took for window in windows for state, took in window.states.items() if state != "import")
+    took = sum(window.profiled_seconds for window in windows)
+    if not took or took <= _MOSTLY * whole:
+        return
+    last = windows[-1]
+    on_at_end = last.profiled_seconds >= _STILL * (last.monotonic_seconds - last.began_seconds)
+    never = ", and never stopped" if result.ended and on_at_end else ""
+    yield Finding(
+        "profiler_on",
+        f"jax.profiler was on for {seconds(took)}, {percent(min(1.0, took / whole))} of the program's own time{never}",
+        (next((window.profiled_from for window in reversed(windows) if window.profiled_from), None),),
+    )
+
+
+@check(
+    "the persistent compilation cache is off",
+    "The same programs are compiled again at every start.",
+    "Set JAX_COMPILATION_CACHE_DIR to a permanent folder.",
+)
+def cache_off(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
+    times = [(row.compile_seconds or 0.0, row.count) for row in result.compiles if row.cache == "off"]
+    took = sum(spent for spent, _ in times)
+    if took < CACHE_SECONDS:
+        return
+    kept_seconds = sum(spent for spent, count in times if spent >= CACHE_KEEPS_SECONDS * count)
+    small = (
+        " Most of them compile in under 1 s: to keep those too, set jax_persistent_cache_min_compile_time_secs to 0."
+        if kept_seconds < took / 2
+        else ""
+    )
+    yield Finding(
+        "cache_off",
+        f"the persistent compilation cache is off: {seconds(took)} of backend compilation are repeated at each start",
+        own_fix="Set JAX_COMPILATION_CACHE_DIR to a permanent folder, or call "
+        f"jax.config.update('jax_compilation_cache_dir', ...) before the first compilation.{small}",
+        seconds=took,
+    )
+
+
+@check(
+    "the persistent compilation cache has a new folder at each start",
+    "A cache keeps what was compiled for the next start, which looks into another folder: nothing is ever found, and "
+    "each start also writes its programs.",
+    "Give it one permanent folder: jax.config.update('jax_compilation_cache_dir', ...) with a fixed path, or "
+    "JAX_COMPILATION_CACHE_DIR in the environment.",
+)
+def cache_never_found(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    """Yield a finding if no program was found in the cache, and its folder is another one at each start. The first
+    start with a permanent folder finds nothing either."""
+    why = next((window.new_cache for window in reversed(result.sample_windows) if window.new_cache), "")
+    missed = [row for row in result.compiles if row.cache == "miss"]
+    took = sum(row.compile_seconds or 0.0 for row in missed)
+    if not why or any(row.cache == "hit" for row in result.compiles) or took < NEW_CACHE_SHARE * claims.work:
+        return
+    places = (window.debug_settings_at.get(_CACHE_FOLDER) for window in reversed(result.sample_windows))
+    yield Finding(
+        "cache_never_found",
+        f"the persistent compilation cache had none of {counted(sum(row.count for row in missed), 'program')}, and its "
+        f"folder is new at each start ({_NEW_FOLDERS.get(why, why)}): {seconds(took)} of backend compilation are "
+        "repeated each time",
+        (next(filter(None, places), None),),
+        seconds=sum(row.compile_seconds or 0.0 for row in claims.free_rows(missed)) or None,
+    )
