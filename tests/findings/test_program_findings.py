@@ -434,6 +434,11 @@ EDGES = {
         again("dtype", 1, compile_seconds=0.5),
         again("dtype", 1, compile_seconds=0.2),
     ),
+    "a recompilation is slow tracing where nearly all of it is tracing": (
+        "varying_shapes",
+        [made.compiled(trace_seconds=4.0), made.compiled(reason_code="shape", trace_seconds=1.4, compile_seconds=0.6)],
+        [made.compiled(trace_seconds=4.0), made.compiled(reason_code="shape", trace_seconds=1.4, compile_seconds=0.3)],
+    ),
     "a large program is most of the work": ("large_program", large(2_500, 4.0), large(2_500, 1.5)),
     "a large program has a thousand operations": ("large_program", large(1_100, 4.0), large(900, 4.0)),
     "an empty queue is a wait for data, and a sleep is none": (

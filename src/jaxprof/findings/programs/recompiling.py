@@ -36,7 +36,8 @@ MANY_SIZES = 20
 """Sizes from which arrays of one rank, in operations outside any jit, follow the data. A model's layers have fewer."""
 FEW_COMPILATIONS = 3
 """Recompilations below which they are left to the finding about slow tracing, if they are nearly all tracing."""
-_MOSTLY = 0.5
+NEARLY_ALL = 0.75
+"""Share of a function's recompilations above which they are nearly all tracing."""
 _MOST_VARYING = 4
 _OTHER_OBJECT = (
     "JAX compares static arguments with == and hash, which treat every new object as a different one: make the "
@@ -354,7 +355,7 @@ def _recompiled(
         count, took = sum(row.count for row in rows), sum(map(row_seconds, rows))
         # One or two that are nearly all tracing are of slow Python, which the first compilation pays as well.
         traced = sum(row.trace_seconds or 0.0 for row in rows)
-        if count < FEW_COMPILATIONS and traced > _MOSTLY * took and is_tracing_slow(claims, traced_rows(claims)):
+        if count < FEW_COMPILATIONS and traced > NEARLY_ALL * took and is_tracing_slow(claims, traced_rows(claims)):
             continue
         if count >= least and took >= RECOMPILED_SHARE * claims.work > 0:
             yield function, replace(reason, count=count, seconds=took, rows=rows)
