@@ -8,7 +8,9 @@ import pytest
 
 from folding import written
 from hlo_sources import TEXT, write_kernels
+from jaxprof import events as e
 from report import sessions
+from tui.profiles import timeline
 
 
 @pytest.fixture
@@ -28,6 +30,20 @@ def test_a_page_is_written_and_not_replaced_without_force(call, file, tmp_path):
     assert out.read_bytes() == content
     assert call("export", file, "--format", "html", "-o", packed).code == 0
     assert gzip.decompress(packed.read_bytes()) == content
+
+
+def test_of_several_timelines_one_is_written_by_the_command_that_the_error_gives(call, tmp_path):
+    runs = [*sessions.numpy_run("r1")]
+    for run in ("r2", "r3"):
+        text = e.TextRecorded(run=run, name="timeline", text=timeline())
+        runs += [*sessions.jit_run(run, "r1"), text]
+    file, out = written(tmp_path / "two.jaxprof", runs, sessions.HEADER), tmp_path / "timeline.json"
+    several = call("export", file)
+    assert several.code == 2
+    assert "2 runs" in several.err
+    assert f"jaxprof export {file} --run r2" in several.err
+    assert call("export", file, "--run", "r2", "-o", out).code == 0
+    assert "traceEvents" in json.loads(out.read_text())
 
 
 def test_the_tables_of_a_session_are_files_of_parquet(call, file, tmp_path):

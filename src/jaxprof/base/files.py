@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from jaxprof.base.errors import FileRefusedError
+from jaxprof.base.errors import FileRefusedError, StorageError, system_words
 from jaxprof.base.limits import FILE, UNPACKED
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -113,6 +113,26 @@ def replace_file(path: Path, mode: int = 0o666, *, only_regular: bool = False) -
     finally:
         with contextlib.suppress(OSError):
             fresh.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def write_whole(out: Path) -> Iterator[Path]:
+    """Yield what `replace_file` does for a file that the user named. Raises StorageError if it cannot be written."""
+    try:
+        with replace_file(out) as file:
+            yield file
+    except OSError as error:
+        raise StorageError(f"{out} cannot be written: {system_words(error)}", "Name another place.") from error
+
+
+def write_pieces(out: Path, pieces: Iterable[str]) -> None:
+    """Write a text to a file that the user named, compressed if its name ends with `.gz`. Raises StorageError."""
+    import gzip
+
+    with write_whole(out) as whole, whole.open("wb") as raw:
+        packed = gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=6, mtime=0) if out.suffix == ".gz" else raw
+        with packed as file:
+            file.writelines(piece.encode() for piece in pieces)
 
 
 def read_whole(path: str | os.PathLike[str]) -> bytes:

@@ -14,13 +14,14 @@ import io
 import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from jaxprof.base.errors import JaxprofError, StorageError, UsageError, system_words
+from jaxprof.base.errors import JaxprofError, StorageError, UsageError
 from jaxprof.base.text import json_escape, safe, safe_text
 from jaxprof.session.files import with_urls
 
@@ -293,19 +294,14 @@ def refuse_existing(out: Path) -> None:
         raise StorageError(f"{out} already exists", "Give another name, or --force to replace it.")
 
 
-@contextlib.contextmanager
-def write_whole(out: Path, *, force: bool) -> Iterator[Path]:
-    """Yield a file to write, which takes the place of `out` at the end. Raises StorageError if `out` exists, unless
-    `force`, and if it cannot be written."""
-    from jaxprof.base.files import replace_file
+def write_whole(out: Path, *, force: bool) -> AbstractContextManager[Path]:
+    """Return the context of a file to write, which takes the place of `out` at the end. Raises StorageError if `out`
+    exists, unless `force`, and if it cannot be written."""
+    from jaxprof.base import files
 
     if not force:
         refuse_existing(out)
-    try:
-        with replace_file(out) as file:
-            yield file
-    except OSError as error:
-        raise StorageError(f"{out} cannot be written: {system_words(error)}", "Name another place.") from error
+    return files.write_whole(out)
 
 
 def terminal_problem() -> str:

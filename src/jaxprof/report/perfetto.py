@@ -8,10 +8,11 @@ have here.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from itertools import chain
 
-from jaxprof.analysis.timeline.model import TEXT_NAME, Timeline, tracks_of
+from jaxprof.analysis.timeline.model import TEXT_NAME, Timeline, read_timeline, tracks_of
 from jaxprof.base.errors import UsageError, unknown_name
 from jaxprof.base.text import json_text
 from jaxprof.session import Run, Session
@@ -19,8 +20,16 @@ from jaxprof.session import Run, Session
 _CAPTURED = "`jaxprof run` captures kernels, and `jaxprof script --capture-steps 100` those of a script."
 
 
-def choose_run(session: Session, name: str, run_id: str | None) -> Run:
-    """Return run `run_id`, by default the only one with a timeline. Raises UsageError for none, or several."""
+def export(session: Session, name: str, run_id: str | None = None) -> tuple[Iterator[str], int]:
+    """Return the text of the file in pieces, and how many of the shortest intervals it lacks; of run `run_id`, by
+    default the only one with a timeline. Raises UsageError for none, or several. `name`: what commands call the
+    session."""
+    run = _choose_run(session, name, run_id)
+    timeline = read_timeline(session.text(run.id, TEXT_NAME) or "")
+    return pieces(timeline, run.label), timeline.left_out
+
+
+def _choose_run(session: Session, name: str, run_id: str | None) -> Run:
     usable = [run for run in session.runs.values() if TEXT_NAME in run.texts]
     listed = ", ".join(f"{run.id} ({run.label})" for run in usable[:10])
     if run_id is not None:
@@ -32,7 +41,8 @@ def choose_run(session: Session, name: str, run_id: str | None) -> Run:
     if not usable:
         raise UsageError(f"no run of {name} has a timeline", _CAPTURED)
     if len(usable) > 1:
-        raise UsageError(f"{len(usable)} runs of {name} have a timeline", f"Choose one with --run: {listed}.")
+        several = f"{len(usable)} runs of {name} have a timeline: {listed}"
+        raise UsageError(several, f"jaxprof export {shlex.quote(name)} --run {usable[0].id} writes one of them.")
     return usable[0]
 
 

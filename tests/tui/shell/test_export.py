@@ -1,5 +1,8 @@
 """Export: the session in view as a file for others."""
 
+import gzip
+from threading import Event
+
 import pytest
 
 from tui import profiles, recorded
@@ -33,6 +36,36 @@ async def test_export_replaces_no_file_and_says_so_in_the_dialog(tmp_path):
         await walk.press("enter", "already exists")
         with open(name) as file:
             assert file.read() == "mine"
+        await walk.press("2 enter", "Written")
+
+
+async def test_what_is_being_written_is_not_written_twice_and_not_left_behind(tmp_path, monkeypatch):
+    writes, go_on = [], Event()
+
+    def to_page(session, name):
+        writes.append(name)
+        assert go_on.wait(20)
+        return "<!doctype html>"
+
+    monkeypatch.setattr("jaxprof.report.page.document.to_page", to_page)
+    async with walking(SMALL) as walk:
+        walk.app.folder = tmp_path
+        await walk.show(recorded.finished(), "program")
+        await walk.press("m E", "Export this session")
+        await walk.press("enter", "Export as Page")
+        await walk.press("enter", "Writing…")
+        await walk.press("enter z")
+        assert len(writes) == 1
+        await walk.press("escape", gone="Export as Page")
+        go_on.set()
+        await walk.until(lambda: not list(walk.app.workers))
+        assert not list(tmp_path.iterdir()), "the dialog was left before the file was whole"
+        assert "Written" not in walk.said
+        await walk.press("m E", "Export this session")
+        await walk.press("enter", "Export as Page")
+        await walk.press("'.gz enter", "Written")
+        (file,) = tmp_path.iterdir()
+        assert gzip.decompress(file.read_bytes()) == b"<!doctype html>"
 
 
 async def test_timeline_for_perfetto_needs_a_capture(tmp_path):

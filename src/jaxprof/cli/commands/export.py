@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import io
 import sys
 from collections.abc import Iterable
@@ -13,9 +12,10 @@ import click
 
 from jaxprof.analysis.target import resolve
 from jaxprof.base.errors import JaxprofError, StorageError, UsageError, system_words
+from jaxprof.base.files import write_pieces
 from jaxprof.cli import options
 from jaxprof.cli.options import require_packages
-from jaxprof.cli.output import note, print_pieces, write_whole
+from jaxprof.cli.output import note, print_pieces, refuse_existing, write_whole
 from jaxprof.cli.recorded import open_recorded
 from jaxprof.facts import SessionFile
 
@@ -51,14 +51,12 @@ def command(file: str, form: str, run_id: str | None, out: Path | None, force: b
 
             _write([to_page(found.session, found.name)], out, force, "open it in a browser")
         else:
-            from jaxprof.analysis.timeline.model import TEXT_NAME, read_timeline
             from jaxprof.report import perfetto
 
-            run = perfetto.choose_run(found.session, found.name, run_id)
-            timeline = read_timeline(found.session.text(run.id, TEXT_NAME) or "")
-            if timeline.left_out:
-                note(f"note: the {timeline.left_out} shortest intervals are not in the timeline")
-            _write(perfetto.pieces(timeline, run.label), out, force, "open it at https://ui.perfetto.dev")
+            pieces, left_out = perfetto.export(found.session, found.name, run_id)
+            if left_out:
+                note(f"note: the {left_out} shortest intervals are not in the timeline")
+            _write(pieces, out, force, "open it at https://ui.perfetto.dev")
 
 
 def _write(pieces: Iterable[str], out: Path | None, force: bool, opens: str) -> None:
@@ -67,10 +65,9 @@ def _write(pieces: Iterable[str], out: Path | None, force: bool, opens: str) -> 
             sys.stdout.reconfigure(encoding="utf-8")
         print_pieces(pieces)
         return
-    with write_whole(out, force=force) as whole, whole.open("wb") as raw:
-        packed = gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=6, mtime=0) if out.suffix == ".gz" else raw
-        with packed as file:
-            file.writelines(piece.encode() for piece in pieces)
+    if not force:
+        refuse_existing(out)
+    write_pieces(out, pieces)
     note(f"written: {out} ({opens})")
 
 

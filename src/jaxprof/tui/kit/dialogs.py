@@ -269,8 +269,8 @@ class FormDialog(Dialog[Texts], keys="form"):
         waiting: str = "",
     ) -> None:
         """`take`: the label of the button that accepts, as `enter` says what the key does; `usual`: the texts of a
-        button that resets the form; `confirm`: called in a thread with valid texts, before the dialog closes, while
-        it shows `waiting`: it stays open if that raises JaxprofError."""
+        button that resets the form; `confirm`: called once in a thread with valid texts, before the dialog closes,
+        while it shows `waiting` and can only be left: it stays open if that raises JaxprofError."""
         super().__init__()
         self._confirm, self._waiting = confirm, waiting
         self._title, self._fields, self._question, self._usual = title, fields, question, usual
@@ -320,6 +320,8 @@ class FormDialog(Dialog[Texts], keys="form"):
 
     def _take(self) -> None:
         """Return the texts if every field is valid; otherwise focus the first invalid one."""
+        if self.query_one("#take").disabled:  # a second Enter was on its way
+            return
         for name in self._fields:
             if not self._check(name):
                 self.query_one(f"#{name}").focus()
@@ -334,10 +336,17 @@ class FormDialog(Dialog[Texts], keys="form"):
             self.dismiss(texts)
 
         def refuse(error: JaxprofError) -> None:
+            self._disable(False)
+            self.query_one(f"#{last}").focus()
             self._show_hint(last, _words(error), wrong=True)
 
+        self._disable(True)
         self._show_hint(last, self._waiting)
         in_thread(self, lambda: confirm(texts), "confirm", then=close, failed=refuse)
+
+    def _disable(self, disabled: bool) -> None:
+        for widget in self.query("Input, #other, #take"):
+            widget.disabled = disabled
 
     def _check(self, name: str, *, typing: bool = False) -> bool:
         """Return whether a field is valid, and show what is wrong; while the user is `typing`, nothing new."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from jaxprof.base.errors import StorageError, UsageError, system_words
-from jaxprof.base.files import replace_file
+from textual.worker import get_current_worker
+
+from jaxprof.base.errors import StorageError, UsageError
+from jaxprof.base.files import with_home, write_pieces
 from jaxprof.session.files import lasting_name
 from jaxprof.tui.kit.dialogs import Choose, FormDialog, FormField, Option, Texts
 
@@ -34,11 +34,9 @@ def _markdown(session: Session, name: str) -> Iterable[str]:
 
 
 def _timeline(session: Session, name: str) -> Iterable[str]:
-    from jaxprof.analysis.timeline.model import TEXT_NAME, read_timeline
     from jaxprof.report import perfetto
 
-    run = perfetto.choose_run(session, name, None)
-    return perfetto.pieces(read_timeline(session.text(run.id, TEXT_NAME) or ""), run.label)
+    return perfetto.export(session, name)[0]
 
 
 _FORMS: tuple[tuple[str, str, str, Pieces], ...] = (
@@ -50,7 +48,8 @@ _FORMS: tuple[tuple[str, str, str, Pieces], ...] = (
 
 
 def ask_to_export(app: Profiler) -> None:
-    """Ask for a form and a file, and write it in a thread. An existing file stays as it is."""
+    """Ask for a form and a file, and write it in a thread. An existing file stays as it is, and none is left of a
+    dialog that was left."""
     session, path = app.session, app.opened.profile or app.session_path
     name = lasting_name(path) if path is not None else "session"
 
@@ -59,17 +58,13 @@ def ask_to_export(app: Profiler) -> None:
         file = path.name.removesuffix(".jaxprof") if path is not None else "session"
 
         def write(texts: Texts) -> None:
-            out = Path(os.path.expanduser(texts["file"]))
+            out = with_home(texts["file"])
             if out.exists():
                 raise StorageError(f"{out} already exists", "Give another name.")
-            try:
-                with replace_file(out) as whole, whole.open("w", encoding="utf-8") as opened:
-                    opened.writelines(pieces(session, name))
-            except OSError as error:
-                raise StorageError(f"{out} cannot be written: {system_words(error)}", "Name another place.") from error
+            write_pieces(out, _until_left(pieces(session, name)))
 
         def tell(texts: Texts) -> None:
-            app.say(str(Path(os.path.expanduser(texts["file"])).absolute()), "Written")
+            app.say(str(with_home(texts["file"]).absolute()), "Written")
 
         FormDialog(
             f"Export as {label}",
@@ -82,6 +77,13 @@ def ask_to_export(app: Profiler) -> None:
 
     lines = [Option(label, meaning) for label, meaning, _, _ in _FORMS]
     Choose("Export this session", lines).ask(app, choose)
+
+
+def _until_left(pieces: Iterable[str]) -> Iterator[str]:
+    """Yield the pieces; raise UsageError once the dialog was left, before the file has its name."""
+    yield from pieces
+    if get_current_worker().is_cancelled:
+        raise UsageError("the dialog was left")
 
 
 def _needed(text: str) -> None:
