@@ -117,7 +117,7 @@ def programs_grow(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     if sum(row.count for row in again) < BY_RECOMPILES * programs:
         return  # a set-up compiles one function after the other, and is over at some time
     compiled = totals((row.function, row.count) for row in again)
-    most = max(compiled, key=lambda function: compiled[function], default="")
+    most = max(compiled, key=lambda function: compiled[function])
     yield Finding(
         "programs_grow",
         f"the host's memory grows by {bytes_(60 * grown / took)} a minute: {bytes_(first.host_bytes)} to "

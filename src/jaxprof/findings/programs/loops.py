@@ -167,7 +167,7 @@ def callback_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]
     spots = [spot for spot in claims.free_spots(result.hot.spots) if spot.kind == "callback" and spot.sites]
     took = _seconds(spots)
     saves = (1 - KEPT_SHARE) * took
-    if not spots or not _is_large_part(result, spots) or not claims.worth(saves, _samples(spots)):
+    if not _is_worth_changing(result, claims, spots, saves):
         return
     what = "compiled functions of the loop call Python on the host, and wait for it"
     most = _most_through(spots)
@@ -356,7 +356,7 @@ def large_operations(result: ProgramResult, claims: Claims) -> Iterator[Finding]
         and _moves_large_arrays(result, spot, rows.get(spot.place, ()))
     ]
     took = _seconds(spots)
-    if not spots or loop.library or not _is_large_part(result, spots) or not claims.worth(took / 2, _samples(spots)):
+    if loop.library or not _is_worth_changing(result, claims, spots, took / 2):
         return
     claims.spared += _seconds(spot for spot in spots if loop.part(spot) == DEVICE)
     named = list(dict.fromkeys(row.function for spot in spots for row in rows[spot.place]))
@@ -424,7 +424,7 @@ def data_waits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     took = _seconds(spots)
     # one worker hides as much time as the device takes; two workers halve the wait
     saves = max(min(took, claims.steady - took), took / 2)
-    if not spots or not _is_large_part(result, spots) or not claims.worth(saves, _samples(spots)):
+    if not _is_worth_changing(result, claims, spots, saves):
         return
     yield _of_lines(
         result, claims, "data_waits", "the loop waits for what it passes to the device", spots, saves,
@@ -444,7 +444,7 @@ def host_between(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield a finding if lines of the loop make arguments of its compiled functions from their results."""
     spots = list(_between(result, _host_spots(result, claims)))
     saves = (1 - KEPT_SHARE) * _seconds(spots)
-    if spots and _is_large_part(result, spots) and claims.worth(saves, _samples(spots)):
+    if _is_worth_changing(result, claims, spots, saves):
         what = "the loop makes on the host, of results, what its next call is given"
         yield _of_lines(result, claims, "host_between", what, spots, saves)
 
@@ -469,7 +469,7 @@ def host_work(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     spots = [spot for spot in every if spot not in between]
     took = _seconds(spots)
     saves = (1 - KEPT_SHARE) * took
-    if not spots or not _is_large_part(result, spots) or not claims.worth(saves, _samples(spots)):
+    if not _is_worth_changing(result, claims, spots, saves):
         return
     waits = _seconds(spot for spot in spots if spot.state == "waiting") > took / 2
     lines = {site.line for spot in spots if (site := spot.site_in(loop.key)) is not None}
@@ -596,6 +596,11 @@ def _samples(spots: Sequence[Spot]) -> float:
 def _is_large_part(result: ProgramResult, spots: Sequence[Spot]) -> bool:
     """Return whether the spots take a part of the loop that is worth changing."""
     return _seconds(spots) >= LEAST_OF_LOOP * (result.hot.seconds - result.hot.parts.get(COMPILE, 0.0))
+
+
+def _is_worth_changing(result: ProgramResult, claims: Claims, spots: Sequence[Spot], saves: float) -> bool:
+    """Return whether there are spots, which take a part of the loop that is worth changing, and enough is saved."""
+    return bool(spots) and _is_large_part(result, spots) and claims.worth(saves, _samples(spots))
 
 
 def _in_each_iteration(result: ProgramResult, spots: Sequence[Spot]) -> bool:

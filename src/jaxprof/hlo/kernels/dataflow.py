@@ -91,7 +91,7 @@ def resolve(value: Value, entered: Set[str] = FUSION) -> Value | None:
 
 
 def sources(value: Value, entered: Set[str] = FUSION) -> list[Value]:
-    """Return the operations that make the operands of a resolve value, in order; those that cannot be found are left
+    """Return the operations that make the operands of a resolved value, in order; those that cannot be found are left
     out."""
     instructions = value.instruction.operand_instructions()
     operands = (resolve(Value(operand, (), value.fusions), entered) for operand in instructions)
@@ -129,7 +129,7 @@ def same_elements(value: Value, operand: Value) -> bool:
 
 
 def downstream(value: Value) -> Iterator[Value]:
-    """Yield the operations that take a resolve value: in its own computation, in fusions there, and after fusions."""
+    """Yield the operations that take a resolved value: in its own computation, in fusions there, and after fusions."""
     waiting = [value]
     seen: set[tuple[int, tuple[int, ...], int]] = set()
     while waiting and len(seen) < MOST_STEPS:
