@@ -302,7 +302,7 @@ def test_the_command_that_recorded_a_session_is_not_proposed_again(steps, propos
     assert bool(unknown.command) is proposed
 
 
-def other_compiler(jaxlib="0.12.0", code="1", *, captured=False, variables=None):
+def other_compiler(jaxlib="0.12.0", code="1", *, captured=False, parts=1, variables=None):
     """Two sides with the same HLO, of which B takes three times as long."""
     runs = []
     for number, (name, version, digest) in enumerate((("r1", "0.10.2", "1"), ("r2", jaxlib, code))):
@@ -316,7 +316,8 @@ def other_compiler(jaxlib="0.12.0", code="1", *, captured=False, variables=None)
                 sides=[e.SideSpec(label="A", title=""), e.SideSpec(label="B", title="", environment=variables or {})],
             )
         )
-        taken += [sessions.kernels(name, fusion_1=1e-4, fusion_2=median / 2)] * captured
+        parted = {f"fusion_{part}": median / 2 / parts for part in range(2, 2 + parts)}
+        taken += [sessions.kernels(name, fusion_1=1e-4, **parted)] * captured
         side = {"workload": "m.py:f", "target": "/w/m.py:f", "side": "AB"[number], "launches": 3}
         runs.append(run(name, *taken, hlo=TRANSPOSES, baseline="r1" * number, **side))
     return session(*runs, command=["jaxprof", "compare", "m.py:f", "--python-b", "other"])
@@ -334,6 +335,8 @@ def test_what_another_compiler_makes_of_the_same_program_is_no_fault_of_the_prog
     assert "kernels of a call" in timed.reason
     assert "fusion.2 " in timed.reason.partition("kernels of a call")[2]
     assert "fusion.1 " not in timed.reason, "it takes no part in the difference"
+    many = explained(other_compiler(captured=True, parts=11)).leading
+    assert many.reason.endswith(": none of them makes a tenth of the difference")
 
 
 @pytest.mark.parametrize("changed", [{"jaxlib": "0.10.2"}, {"code": "2"}, {"variables": {"DEPTH": "9"}}])

@@ -300,7 +300,8 @@ def _same_program(compared: AbResult, versus: AbVersus) -> Abstention | None:
         if abs(row.part_seconds or 0.0) >= _LEAST_KERNEL * abs(whole)
     ]
     both = f"{seconds(pair.kernels.before_seconds)} → {seconds(pair.kernels.after_seconds)}"
-    return Abstention(OTHER_COMPILER, f"{reason}; kernels of a call {both}: {', '.join(times)}", leads=True)
+    named = ", ".join(times) or "none of them makes a tenth of the difference"
+    return Abstention(OTHER_COMPILER, f"{reason}; kernels of a call {both}: {named}", leads=True)
 
 
 def _is_better(versus: AbVersus) -> bool:
