@@ -12,7 +12,7 @@ from jaxprof.analysis.programs.functions import most_frequent
 from jaxprof.analysis.programs.result import is_single
 from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe
-from jaxprof.base.units import and_more, bytes_, integer, percent, seconds
+from jaxprof.base.units import and_more, bytes_, counted, integer, percent, seconds
 from jaxprof.events.finding import Finding
 from jaxprof.findings.programs.claims import Claims, check
 
@@ -122,8 +122,8 @@ def programs_grow(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         "programs_grow",
         f"the host's memory grows by {bytes_(60 * grown / took)} a minute: {bytes_(first.host_bytes)} to "
         f"{bytes_(last.host_bytes)} in {seconds(took)}, while the compiled programs that it holds went from "
-        f"{integer(first.programs)} to {integer(last.programs)}"
-        f", most of `{safe(most)}`; live arrays are {percent(of_arrays / grown)} of that",
+        f"{integer(first.programs)} to {integer(last.programs)} (`{safe(most)}` was compiled again "
+        f"{counted(compiled[most], 'time')}); live arrays are {percent(of_arrays / grown)} of that",
         (most_frequent([row.called_from for row in again if row.function == most]),),
         function=most,
         estimate=True,
