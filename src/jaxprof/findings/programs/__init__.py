@@ -14,7 +14,7 @@ from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN, Program
 from jaxprof.base.text import safe, whole_number
 from jaxprof.base.units import bytes_, seconds
 from jaxprof.events.finding import Finding
-from jaxprof.findings.programs import arrays, compiling, loops, recompiling, settings, starting
+from jaxprof.findings.programs import arrays, calls, compiling, loops, recompiling, settings, starting
 from jaxprof.findings.programs.claims import Claims, check
 
 if TYPE_CHECKING:
@@ -173,13 +173,13 @@ CHECKS = (
     loops.host_sync,
     loops.unchanging_transfer,
     arrays.numpy_argument,
-    loops.op_by_op_loop,
-    loops.large_operations,
+    calls.op_by_op_loop,
+    calls.large_operations,
     arrays.implicit_transfers,
     loops.data_waits,
     loops.host_between,
     loops.host_work,
-    loops.dispatch_bound,
+    calls.dispatch_bound,
     compiling.many_tiny_jits,
     compiling.slow_tracing,
     compiling.captured_constants,

@@ -1,0 +1,165 @@
+"""What findings about the hot loop share: whether lines are worth changing, and how they and their cost are named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from jaxprof.analysis.programs import COMPILE
+from jaxprof.analysis.programs.loop_time import Spot
+from jaxprof.analysis.programs.result import ProgramResult, is_single
+from jaxprof.base.grouping import totals
+from jaxprof.base.text import safe, shorten
+from jaxprof.base.units import counted, percent, seconds
+from jaxprof.events import SourceLocation
+from jaxprof.events.finding import Finding
+from jaxprof.findings.programs.claims import Claims
+
+LARGE_BYTES = 1 << 20
+"""Bytes of an array from which fetching it counts as a copy, not as a wait for a value."""
+FEW_ITERATIONS = 0.5
+"""Share of the loop's iterations below which a line already runs only every few iterations."""
+LEAST_OF_LOOP = 0.1
+"""Share of the hot loop that the lines of a finding must take; below it they are not the first thing to change."""
+KEPT_SHARE = 0.1
+"""Share of a cost that remains if it is paid every ten iterations, or once for many."""
+LINES_NAMED = 3
+_LIBRARY_LOOP = (
+    "The loop is in {0}, which is not yours to change: give it options by which it does less in each iteration (no "
+    "progress bar, log, checks or callbacks) or more work in fewer ones (larger batches or chunks), or call a part of "
+    "{0} that loops in a compiled function."
+)
+_PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\](\w+)")
+
+
+def finding_of_lines(
+    result: ProgramResult,
+    claims: Claims,
+    code: str,
+    what: str,
+    spots: Sequence[Spot],
+    saves: float,
+    within: str = "",
+    own_fix: str | None = None,
+) -> Finding:
+    """Claim the spots, and return the finding about their lines; `within` follows their cost in its sentence. What is
+    done in a library's loop is changed where the user calls it."""
+    took = claims.take(spots)
+    package = _PACKAGE.search(result.hot.key[0]) if result.hot.library and result.hot.key is not None else None
+    if package is not None and code != "data_waits":
+        own_fix = _LIBRARY_LOOP.format(safe(package[1]))
+    return Finding(
+        code,
+        f"{what}: {_calls_text(result, spots)}, {cost_text(result, took)}{within}{_lines_text(result, spots)}",
+        lines_of(result, spots),
+        own_fix=own_fix,
+        seconds=took,
+        saves_seconds=saves,
+        estimate=True,
+    )
+
+
+def is_of_compiled_function(result: ProgramResult, spot: Spot) -> bool:
+    """Return whether the call of a compiled function itself waits. Equinox's `filter_jit` does, to raise errors of the
+    device where they arise."""
+    name = spot.call.removesuffix("()").rpartition(".")[2]
+    return bool(name) and any(row.function == name and not is_single(row) for row in result.compiles)
+
+
+def most_through(spots: Sequence[Spot]) -> str:
+    """Return the library or callback that takes most of the spots' time; empty if most time goes through none."""
+    took = totals((spot.through, spot.seconds) for spot in spots)
+    return max(took, key=lambda name: took[name], default="")
+
+
+def sum_seconds(spots: Sequence[Spot] | Iterator[Spot]) -> float:
+    return sum(spot.seconds for spot in spots)
+
+
+def sum_samples(spots: Sequence[Spot]) -> float:
+    return sum(spot.samples for spot in spots)
+
+
+def is_large_part(result: ProgramResult, spots: Sequence[Spot]) -> bool:
+    """Return whether the spots take a part of the loop that is worth changing."""
+    return sum_seconds(spots) >= LEAST_OF_LOOP * (result.hot.seconds - result.hot.parts.get(COMPILE, 0.0))
+
+
+def is_worth_changing(result: ProgramResult, claims: Claims, spots: Sequence[Spot], saves: float) -> bool:
+    """Return whether there are spots, which take a part of the loop that is worth changing, and enough is saved."""
+    return bool(spots) and is_large_part(result, spots) and claims.worth(saves, sum_samples(spots))
+
+
+def in_each_iteration(result: ProgramResult, spots: Sequence[Spot]) -> bool:
+    """Return whether the line of most of these spots does its work in every iteration, as far as timings show. It must
+    begin in most iterations, and its time must not come from only a few of them."""
+    loop = result.hot
+    if loop.key is None:
+        return False
+    at = [(site, spot.seconds) for spot in spots if (site := spot.site_in(loop.key)) is not None]
+    by_line = totals((site.line, took) for site, took in at)
+    conditional = {site.line for site, _ in at if site.conditional}
+    line = max(by_line, key=lambda number: by_line[number], default=None)
+    if line is None or not loop.times.count:
+        return line is not None and line not in conditional
+    if loop.times.uneven * loop.seconds > FEW_ITERATIONS * sum_seconds(spots):
+        return False
+    return loop.times.by_line.get(line, (0.0, 0))[1] >= FEW_ITERATIONS * loop.times.count
+
+
+def is_seldom(result: ProgramResult, spots: Sequence[Spot]) -> bool:
+    """Return whether the lines of most of these spots do their work in few of the loop's iterations."""
+    return result.hot.key is not None and not in_each_iteration(result, spots)
+
+
+def cost_text(result: ProgramResult, took: float) -> str:
+    whole = result.hot.seconds
+    share = f", {percent(took / whole)} of the loop" if whole > 0 and result.hot.key is not None else ""
+    return f"about {seconds(took, 2)}{share}"
+
+
+def seconds_by(spots: Sequence[Spot], key: Callable[[Spot], SourceLocation]) -> dict[SourceLocation, float]:
+    """Return the seconds of the spots by a location of each, longest first."""
+    by_place = totals((key(spot), spot.seconds) for spot in spots)
+    return dict(sorted(by_place.items(), key=lambda item: -item[1]))
+
+
+def loop_line(result: ProgramResult, spot: Spot) -> SourceLocation:
+    """Return the line of the loop itself that leads to a spot."""
+    site = spot.site_in(result.hot.key)
+    return site.place if site is not None else spot.place
+
+
+def lines_of(result: ProgramResult, spots: Sequence[Spot]) -> tuple[SourceLocation, ...]:
+    """Return the lines of the loop that lead to the spots, unless they are a library's, then the most expensive lines
+    below them."""
+    at_loop = {} if result.hot.library else seconds_by(spots, lambda spot: loop_line(result, spot))
+    below = seconds_by(spots, lambda spot: spot.place)
+    return tuple(dict.fromkeys([*list(at_loop)[:LINES_NAMED], *list(below)[:LINES_NAMED]]))
+
+
+def _lines_text(result: ProgramResult, spots: Sequence[Spot]) -> str:
+    """Return text such as `: train.py:91 (6.0 s), train.py:95 (1.2 s)`; empty for a line the finding names."""
+    places = seconds_by(spots, lambda spot: spot.place)
+    if list(places) == [loop_line(result, spots[0])] or (result.hot.library and len(places) == 1):
+        return ""
+    named = [f"{at.short(result.directory)} ({seconds(took, 2)})" for at, took in places.items()]
+    more_lines = len(named) - LINES_NAMED
+    more = f" and {counted(more_lines, 'more line')}" if more_lines > 0 else ""
+    return f": {safe(', '.join(named[:LINES_NAMED]))}{more}"
+
+
+def _calls_text(result: ProgramResult, spots: Sequence[Spot]) -> str:
+    """Name the calls of the most expensive lines: in the loop, else below it."""
+    at: dict[SourceLocation, str] = {}
+    for spot in result.spots:
+        at.setdefault(spot.place, spot.call)
+
+    def call_of(spot: Spot) -> str:
+        return spot.call or at.get(spot.place) or next((site.call for site in spot.sites if site.call), "")
+
+    calls = totals((call, spot.seconds) for spot in spots if (call := call_of(spot)))
+    ranked = sorted(calls, key=lambda call: -calls[call])
+    # parts of an expression that is already named add nothing
+    whole = [call for call in ranked if not any(call != other and call in other for other in ranked)]
+    return safe(shorten(", ".join(whole[:LINES_NAMED]), 80)) if whole else "Python"
