@@ -101,7 +101,7 @@ def launch_details(text: str) -> KernelLaunch | None:
 def copy_details(text: str) -> tuple[str, int | None]:
     """Return direction (empty if unknown) and bytes (None if unknown) of a copy."""
     pairs = dict(_PAIR.findall(text))
-    size = _whole(pairs.get("size", ""), (1 << 42)) or None  # the profiler writes a size of 0 for "unknown"
+    size = _whole(pairs.get("size", ""), 1 << 42) or None  # the profiler writes a size of 0 for "unknown"
     source, target = (_MEMORY.get(pairs.get(key, "")) for key in ("kind_src", "kind_dst"))
     return f"{source} to {target}" if source and target else _direction_in(pairs.get("kind", "")), size
 

@@ -54,12 +54,7 @@ def compile_passes(trace: Trace) -> CompilePasses | None:
         held += [(around, top) for top in tops if (around := _shortest_around(top, waiting)) is not None]
     for around, top in held:  # only now, because the search needs the children of one thread
         around.children.append(top)
-    inside: set[int] = set()
-    pending = [child for root in roots for child in root.children]
-    while pending:
-        span = pending.pop()
-        inside.add(id(span))
-        pending += span.children
+    inside = {id(span) for root in roots for span in _descendants(root)}
     kept = [root for root in roots if id(root) not in inside]
     starts = np.array([root.start for root in kept], np.int64)
     ends = np.array([root.end for root in kept], np.int64)
@@ -86,14 +81,17 @@ def compile_passes(trace: Trace) -> CompilePasses | None:
 
 def _module_of(compiled: _Span) -> str:
     """Return the module that most passes within a compile name; empty if none does."""
-    named: Counter[str] = Counter()
-    pending = [compiled]
+    found = (_MODULE_SUFFIX.search(span.name) for span in (compiled, *_descendants(compiled)))
+    named = Counter(match[0][2:-1] for match in found if match)
+    return max(named, key=lambda name: named[name], default="")
+
+
+def _descendants(root: _Span) -> Iterator[_Span]:
+    pending = [*root.children]
     while pending:
         span = pending.pop()
-        if match := _MODULE_SUFFIX.search(span.name):
-            named[match[0][2:-1]] += 1
+        yield span
         pending += span.children
-    return max(named, key=lambda name: named[name], default="")
 
 
 def _within_compiles(trace: Trace) -> list[Lane]:

@@ -2,11 +2,11 @@
 
 Arguments and constants are always alive. Any other value is alive from the instruction that makes it to its last use,
 in a slot that later values may take over. Instructions that only name a value (bitcast, tuple, get-tuple-element, the
-done of a pair) need no slot; a loop's state, an update in slot, a donated argument and an operand that a library
+done of a pair) need no slot; a loop's state, an update in place, a donated argument and an operand that a library
 overwrites keep theirs, and what a call passes through stays where it is. The result of an elementwise kernel, or of a
-fused update in slot, takes over the slot of an operand of its size that is no longer needed, as XLA's assignment allows
-(`HloDataflowAnalysis::CanShareOperandBufferWithUser`). Memory that a loop, branch or call needs inside counts where it
-is called.
+fused update in place, takes over the slot of an operand of its size that is no longer needed, as XLA's assignment
+allows (`HloDataflowAnalysis::CanShareOperandBufferWithUser`). Memory that a loop, branch or call needs inside counts
+where it is called.
 
 XLA reserves the outputs from the beginning, and lets temporaries use their memory before. Where its assignment is
 greedy, this one takes the better choice; XLA also aligns, and leaves gaps. `bench/memory.py` holds the peak against
