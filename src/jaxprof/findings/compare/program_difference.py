@@ -18,7 +18,7 @@ from jaxprof.analysis.programs.result import NOT_SEEN
 from jaxprof.base.grouping import Pair, pair_up, pairs
 from jaxprof.base.values import frozen
 from jaxprof.findings.compare import Difference, FigureDifference, figures
-from jaxprof.findings.programs.claims import WORTH
+from jaxprof.findings.programs.claims import Claims
 from jaxprof.hlo.source import is_own
 from jaxprof.stats.comparison import ONE_LAUNCH
 
@@ -146,8 +146,7 @@ def _is_clear(finding: Finding, program: ProgramResult) -> bool:
         return True
     if not finding.estimate:
         return finding.seconds >= _CLEARLY * WORTH_EXACT * program.work_seconds
-    least = WORTH * min(program.work_seconds, program.hot.seconds)
-    return finding.low is not None and finding.low >= _CLEARLY * least
+    return finding.low is not None and finding.low >= _CLEARLY * Claims(program).least
 
 
 def _changes(before: ProgramResult, after: ProgramResult) -> Iterator[Difference[str]]:

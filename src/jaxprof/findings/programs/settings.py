@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jaxprof.analysis.programs.result import ProgramResult
+    from jaxprof.events import ProgramSampled
 
 CACHE_SECONDS = 2.0
 """Backend seconds, repeated at every start, from which switching on the persistent cache is recommended."""
@@ -47,13 +48,9 @@ _MOSTLY = 0.5
     "Turn it off, and measure again. jax.debug_nans() as a context manager looks at a part of the program.",
 )
 def debug_settings(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
-    worked = [
-        (window, sum(took for state, took in window.states.items() if state != "import"))
-        for window in result.sample_windows
-    ]
-    whole = sum(took for _, took in worked)
+    whole = sum(map(_own_seconds, result.sample_windows))
     for name, words in _SETTINGS.items():
-        took = sum(took for window, took in worked if name in window.debug_settings)
+        took = sum(_own_seconds(window) for window in result.sample_windows if name in window.debug_settings)
         if took > _MOSTLY * whole:
             yield Finding(
                 "debug_settings",
@@ -74,7 +71,7 @@ def debug_settings(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
 def profiler_on(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     """Yield a finding if the program had the profiler on for most of its own time, or never switched it off."""
     windows = result.sample_windows
-    whole = sum(took for window in windows for state, took in window.states.items() if state != "import")
+    whole = sum(map(_own_seconds, windows))
     took = sum(window.profiled_seconds for window in windows)
     if not took or took <= _MOSTLY * whole:
         return
@@ -86,6 +83,11 @@ def profiler_on(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         f"jax.profiler was on for {seconds(took)}, {percent(min(1.0, took / whole))} of the program's own time{never}",
         (next((window.profiled_from for window in reversed(windows) if window.profiled_from), None),),
     )
+
+
+def _own_seconds(window: ProgramSampled) -> float:
+    """Return the seconds of a sample window in which nothing was imported."""
+    return sum(took for state, took in window.states.items() if state != "import")
 
 
 @check(
