@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +21,9 @@ from jaxprof.cli.answers import print_answer
 from jaxprof.cli.output import confirm, format_option, note, print_text
 
 if TYPE_CHECKING:
+    from jaxprof.devices import Device
     from jaxprof.devices.absent.machine import Vendor
+    from jaxprof.devices.live.host import Monitor
 
 VENDORS = ("nvidia", "tpu")
 PATIENCE_SECONDS = 8.0
@@ -41,32 +44,20 @@ def command() -> None:
 @format_option("text", "json")
 def list_(python: Path | None, watch: bool, form: str) -> None:
     """List devices, those that JAX does not use with the fix."""
-    from jaxprof.devices.live.host import Monitor
-    from jaxprof.devices.live.nvidia import nvml_threads
     from jaxprof.facts.devices import list_devices
     from jaxprof.report.device_list import devices_text
-    from jaxprof.runner.device_choice import find_all
-    from jaxprof.runner.interpreter import find_interpreter
 
     if watch and form == "json":
         raise UsageError("--watch is a list for a person", "Ask for --format json as often as you need it.")
-    interpreter = find_interpreter(python)
-    listing = nvml_threads().listing(PATIENCE_SECONDS)
-    if listing.late:
-        note(f"jaxprof: NVML has not answered in {PATIENCE_SECONDS:.0f} s: NVIDIA's GPUs are missing here")
-    devices, problem = find_all(interpreter)
-    if problem:
-        note(f"jaxprof: JAX could not list its devices; these are the machine's: {problem}")
-    monitor = Monitor(devices)
-    monitor.read(PATIENCE_SECONDS)
-    time.sleep(WINDOW_SECONDS)
+    devices, driver = _find(python)
+    monitor = _start_monitor(devices)
     while watch:
-        lines = devices_text(list_devices(devices, monitor.read()), listing.driver)
+        lines = devices_text(list_devices(devices, monitor.read()), driver)
         clear = "\x1b[H\x1b[J" if sys.stdout.isatty() else ""  # home, and erase what was below
         print_text(clear + "\n".join(lines))
         time.sleep(1.0)
     rows = list_devices(devices, monitor.read())
-    print_answer(form, "devices", {"devices": rows}, devices_text(rows, listing.driver))
+    print_answer(form, "devices", {"devices": rows}, devices_text(rows, driver))
 
 
 @command.command()
@@ -79,29 +70,48 @@ def show(device: str, python: Path | None, form: str) -> None:
     DEVICE is its name in the list, cuda:2, or its number in nvidia-smi, 2.
     """
     from jaxprof.devices.inventory.machine import parse_device
-    from jaxprof.devices.live.host import Monitor
     from jaxprof.devices.live.nvidia import nvml_threads
     from jaxprof.facts.devices import list_devices
     from jaxprof.report.device_list import device_pieces
     from jaxprof.report.renderers import report_lines
-    from jaxprof.runner.device_choice import find_all
-    from jaxprof.runner.interpreter import find_interpreter
 
-    late = nvml_threads().listing(PATIENCE_SECONDS).late
-    devices, _ = find_all(find_interpreter(python))
+    devices, _ = _find(python)
     by_name = {each.machine_index: each.id for each in devices if each.machine_index} | {
         each.id: each.id for each in devices
     }
     name = by_name.get(device) or parse_device(device, by_name)
     found = [each for each in devices if each.id == name]
-    monitor = Monitor(found)
-    monitor.read(PATIENCE_SECONDS)
-    time.sleep(WINDOW_SECONDS)
-    (row,) = list_devices(found, monitor.read())
+    (row,) = list_devices(found, _start_monitor(found).read())
     row = replace(row, wiring=nvml_threads().wiring(row.device, PATIENCE_SECONDS))
-    if late or (row.wiring is None and row.device.nvml_key is not None):
+    if row.wiring is None and row.device.nvml_key is not None:
         note(f"jaxprof: NVML has not answered in {PATIENCE_SECONDS:.0f} s: what only it knows is missing here")
     print_answer(form, "devices", {"devices": [row]}, report_lines(device_pieces(row)))
+
+
+def _find(python: Path | None) -> tuple[Sequence[Device], str | None]:
+    """Return all devices, and the version of NVIDIA's driver; note who could not be asked."""
+    from jaxprof.devices.live.nvidia import nvml_threads
+    from jaxprof.runner.device_choice import find_all
+    from jaxprof.runner.interpreter import find_interpreter
+
+    interpreter = find_interpreter(python)
+    listing = nvml_threads().listing(PATIENCE_SECONDS)
+    if listing.late:
+        note(f"jaxprof: NVML has not answered in {PATIENCE_SECONDS:.0f} s: NVIDIA's GPUs are missing here")
+    devices, problem = find_all(interpreter)
+    if problem:
+        note(f"jaxprof: JAX could not list its devices; these are the machine's: {problem}")
+    return devices, listing.driver
+
+
+def _start_monitor(devices: Sequence[Device]) -> Monitor:
+    """Return a monitor of the devices whose next reading tells how busy the cores are."""
+    from jaxprof.devices.live.host import Monitor
+
+    monitor = Monitor(devices)
+    monitor.read(PATIENCE_SECONDS)
+    time.sleep(WINDOW_SECONDS)
+    return monitor
 
 
 @command.group()

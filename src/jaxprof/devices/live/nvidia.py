@@ -177,7 +177,8 @@ class Nvml:
 
         others = [other for other in range(self._ask("nvmlDeviceGetCount") or 0) if other != index]
         address = {other: self._pci_address(self._handle((other, None))) for other in others}
-        up = [link for link in range(_MOST_LINKS) if number("NvLinkState", link) == 1]
+        links = [number("NvLinkState", link) for link in range(_MOST_LINKS)]
+        up = [link for link, state in enumerate(links) if state == 1]
         peers = [
             normal_pci_bus_id(
                 _text(getattr(self._ask_of(gpu, "nvmlDeviceGetNvLinkRemotePciInfo", link), "busId", None))
@@ -201,7 +202,7 @@ class Nvml:
             pcie_replays=number("PcieReplayCounter"),
             numa_node=number("NumaNodeId"),
             nvlinks_up=len(up),
-            nvlinks_down=sum(number("NvLinkState", link) == 0 for link in range(_MOST_LINKS)),
+            nvlinks_down=links.count(0),
             nvlinks_to_switch=sum(number("NvLinkRemoteDeviceType", link) == _TO_SWITCH for link in up),
             connections=tuple(connections),
         )
