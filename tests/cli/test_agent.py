@@ -184,6 +184,18 @@ async def test_answer_has_no_key_for_what_is_unknown(answers, monkeypatch):
     assert answer["data"] == {"runs": [{"status": "ok", "count": 0, "median_seconds": 0.0012346}]}
 
 
+@pytest.mark.parametrize(("kind", "shown"), [("session", 3456.8), ("query", 3456.789012)])
+async def test_answer_keeps_the_digits_that_mean_something(answers, monkeypatch, kind, shown):
+    """Five digits of a time of day would be a day; of what SQL was asked for, none is dropped."""
+    data = {"rows": [[1764416345.678, 3456.789012]]}
+
+    async def run(words, seconds):
+        return json.dumps({"schema": "1.0", "kind": kind, "data": data, "truncated": {}, "next": []})
+
+    monkeypatch.setattr(answers, "_run", run)
+    assert answer_in(await answers.answer_of_command("open", [], ["x"]))["data"]["rows"] == [[1764416345.678, shown]]
+
+
 @pytest.mark.process
 @pytest.mark.parametrize("text", ["a\0b", "x" * (3 << 20)], ids=["null", "long"])
 async def test_what_no_command_line_holds_is_an_answer(answers, text):

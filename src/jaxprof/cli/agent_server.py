@@ -35,6 +35,7 @@ SHORT_CHARACTERS = 6_000
 _FEWER = (50, 20, 12, 8, 5, 3, 2, 1)
 """Numbers of rows of each list, which are tried in turn until the answer is short enough."""
 _WHOLE = 500
+"""Most rows that can be asked for."""
 _DIGITS = 5
 _MOST_READ = 16 << 20
 """Most bytes that are read of a command's answer."""
@@ -59,12 +60,12 @@ async def answer_of_command(
 
 
 def _shorten(text: str, limit: int | None) -> str:
-    """Return the answer without what is unknown or empty, numbers with so many digits as mean something, and with as
-    many rows of each list as there is room for; the rest is counted in `truncated`. Else an error."""
+    """Return the answer without what is unknown or empty, with as many digits as mean something, and as many rows
+    of each list as there is room for; the rest is counted in `truncated`. An answer that stays too long is an error."""
     whole = json.loads(text)
     if "data" not in whole:
         return text
-    whole["data"] = _drop_unknowns(whole["data"])
+    whole["data"] = _drop_unknowns(whole["data"], 0 if whole["kind"] == "query" else _DIGITS)
     answer = shortest = json_text(whole, compact=True)
     most = SHORT_CHARACTERS if limit is None else MOST_CHARACTERS
     fewer = [rows for rows in _FEWER if rows < (limit or _WHOLE)]
@@ -85,15 +86,17 @@ def _shorten(text: str, limit: int | None) -> str:
     return _too_long(f"{len(text)} characters, more than {MOST_CHARACTERS}")
 
 
-def _drop_unknowns(value: Any) -> Any:
+def _drop_unknowns(value: Any, digits: int) -> Any:
     """Return an answer without keys whose value is unknown or empty, which cost an agent more than they tell;
-    in rows of a table, which are lists, nothing is left out."""
+    in rows of a table, which are lists, nothing is left out. Numbers get so many `digits`, 0 for all of them; larger
+    ones, such as times of day, keep theirs, as in `Bounds`."""
     if isinstance(value, dict):
-        kept = {key: _drop_unknowns(inner) for key, inner in value.items()}
+        kept = {key: _drop_unknowns(inner, digits) for key, inner in value.items()}
         return {key: inner for key, inner in kept.items() if inner is not None and inner not in ("", [], {})}
     if isinstance(value, list):
-        return [_drop_unknowns(each) for each in value]
-    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
+        return [_drop_unknowns(each, digits) for each in value]
+    rounds = digits and isinstance(value, float) and abs(value) < 1e6
+    return float(f"{value:.{digits}g}") if rounds else value
 
 
 def _too_long(words: str) -> str:
@@ -147,7 +150,7 @@ _RUNS = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_
 Session = Annotated[
     str, Field(description="A path (of a job: its folder), the name of a kept session or part of it, or `last`")
 ]
-Limit = Annotated[int | None, Field(description="Rows of each list; else a short answer", ge=1, le=500)]
+Limit = Annotated[int | None, Field(description="Rows of each list; else a short answer", ge=1, le=_WHOLE)]
 Run = Annotated[str, Field(description="The id of a run, r2; empty for all")]
 View = Literal[
     "summary", "kernels", "compile", "steps", "memory", "trust", "compiles", "findings", "transfers", "timeline"
