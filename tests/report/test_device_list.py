@@ -81,6 +81,10 @@ def test_a_lost_gpu_shown_alone_claims_nothing_of_its_processes():
     text = "\n".join(report_lines(device_pieces(row)))
     assert "LOST: fell off the bus" in text
     assert "No process" not in text
+    (lost, *_) = local_devices(facts(replace(gpu(0), fault="fell off the bus"), installed=target()))
+    text = "\n".join(report_lines(device_pieces(ListedDevice(lost, None))))
+    assert text.count("fell off the bus") == 1
+    assert "Reset it" in text
     idle = "\n".join(report_lines(device_pieces(ListedDevice(gpu(0), DeviceReading(device="cuda:0")))))
     assert "No process uses it" in idle
 

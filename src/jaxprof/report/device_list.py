@@ -65,7 +65,8 @@ def device_pieces(row: ListedDevice) -> Iterator[Piece]:
     if notes:
         yield Prose(", ".join(notes))
     if device.used_by_jax is False:
-        yield Prose(f"not used by JAX: {device.reason or 'the reason is not known'}", hang=2)
+        if not device.fault:  # which is the reason, and stands above
+            yield Prose(f"not used by JAX: {device.reason or 'the reason is not known'}", hang=2)
         if device.hint:
             yield f"    {safe(device.hint)}"  # a command is never broken, so that it can be copied
     if reading.processes:
@@ -81,7 +82,7 @@ def device_pieces(row: ListedDevice) -> Iterator[Piece]:
         "temperature": f"{reading.temperature_celsius:.0f} °C" if reading.temperature_celsius is not None else "",
         "clock": _now_and_most(reading.clock_hertz, reading.clock_limit_hertz, 1e9, "GHz", 2),
         "held back by": ", ".join(reading.throttle_reasons),
-        "memory's clock": _now_and_most(wiring.memory_clock_hertz, wiring.memory_clock_limit_hertz, 1e9, "GHz", 2),
+        "memory clock": _now_and_most(wiring.memory_clock_hertz, wiring.memory_clock_limit_hertz, 1e9, "GHz", 2),
         "state": f"P{wiring.performance_state}" if wiring.performance_state is not None else "",
         "ECC errors": units.integer(reading.ecc_errors),
         "Xids since boot": ", ".join(map(str, device.xids)),

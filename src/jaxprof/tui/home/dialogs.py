@@ -192,11 +192,11 @@ def ask_function(
 
 
 WIRING_SECONDS = 10.0
-"""Longest wait for a driver that is slow to tell how a GPU is connected."""
+"""Longest wait for a driver that is slow to report how a GPU is connected."""
 
 
 def show_device(app: App[Any], row: DeviceRow) -> None:
-    """Show who uses a device, its clocks and links, once its driver has told them."""
+    """Show who uses a device, its clocks and links, once its driver has reported them."""
 
     def read() -> Draw:
         from jaxprof.devices.live.nvidia import nvml_threads
@@ -207,7 +207,7 @@ def show_device(app: App[Any], row: DeviceRow) -> None:
         wiring = nvml_threads().wiring(row.device, WIRING_SECONDS)
         pieces = list(device_pieces(ListedDevice(row.device, row.reading, wiring=wiring)))
         if wiring is None and row.device.nvml_key is not None:
-            pieces += ["", Prose(f"NVIDIA's driver has not told its links in {WIRING_SECONDS:.0f} s.")]
+            pieces += ["", Prose(f"NVIDIA's driver has not reported its links in {WIRING_SECONDS:.0f} s.")]
         return lambda width: list(report_contents(pieces, width))
 
     ReportDialog("Device", read, "Asking the driver…").ask(app, lambda answer: None)
