@@ -6,6 +6,7 @@ history through a change of the list. Which processes are stopped, and for how l
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -32,6 +33,7 @@ from jaxprof.devices.live.process_state import (
     seconds_suspended,
 )
 from jaxprof.events import Heartbeat
+from jaxprof.recorder import cpython
 from jaxprof.recorder.cpython import frame_layout
 from jaxprof.recorder.guest import thread_state
 from jaxprof.tui.shell.device_monitor import DeviceMonitor
@@ -341,3 +343,24 @@ def test_the_stack_of_a_process_that_does_not_take_part_is_read_from_its_memory(
     assert frames[at + 1].function == sys._getframe().f_code.co_name
     assert remote_stack(os.getpid(), {}) == [], "of a Python that keeps its frames elsewhere"
     assert remote_stack(os.getpid(), layout | {"thread_state": 8}) == []
+    assert remote_stack(os.getpid(), layout | {"code_type": 8}) == [], "what is no code object is no frame"
+    for file, functions in (("/home/zoë/train.py", []), ("<shim>", ["in_a_function", sys._getframe().f_code.co_name])):
+        names = {"layout": layout, "inner": in_a_function}
+        exec(compile("def inside(): return inner(layout)", file, "exec"), names)
+        frames, _ = names["inside"]()
+        assert [frame.function for frame in frames if frame.file == __file__] == functions, file
+        assert all(frame.function != "inside" for frame in frames)
+
+
+@pytest.mark.parametrize("error", [struct.error("12 bytes"), IndexError(), ValueError()])
+def test_a_layout_that_cannot_be_read_is_unknown(error, monkeypatch):
+    def fail(thread_state):
+        raise error
+
+    monkeypatch.setattr(cpython, "_layout_here", fail)
+    assert frame_layout(thread_state()) == {}
+
+
+def test_the_layout_of_a_newer_python_is_unknown(monkeypatch):
+    monkeypatch.setattr(cpython, "IS_KNOWN", False)
+    assert frame_layout(thread_state()) == {}

@@ -99,11 +99,16 @@ def frame_layout(thread_state: int) -> dict[str, int]:
 
     They are found by what is known to stand there, and not by the version; empty if any of it is not found.
     """
-    return _between(thread_state)
+    try:
+        return _search_from_known_frame(thread_state) if IS_KNOWN else {}
+    except (struct.error, IndexError, ValueError):  # less of the memory could be read than a frame or an object has
+        return {}
 
 
-def _between(thread_state: int) -> dict[str, int]:
-    """One more frame that is known, right below another one: calls from C have frames of the interpreter in between."""
+def _search_from_known_frame(thread_state: int) -> dict[str, int]:
+    """Call the search so that two frames around it are known, this one and that of `frame_layout`: the word in which
+    both have their instruction is the one sought. What called `frame_layout` may be C, and what stands there then is a
+    frame of the interpreter."""
     return _layout_here(thread_state)
 
 
@@ -139,15 +144,16 @@ def _layout_here(thread_state: int) -> dict[str, int]:
                 raw = memory.read(id(beyond.f_code), 8 * _CODE_WORDS)
                 firsts = list(zip(numbers, struct.unpack(f"{len(raw) // 4}i", raw), strict=False))
                 first_lines = code.co_firstlineno, beyond.f_code.co_firstlineno
-                known = [id(code.co_filename), id(code.co_name), id(code.co_linetable)]
+                known = [id(type(code)), id(code.co_filename), id(code.co_name), id(code.co_linetable)]
                 text_at = memory.read(id(code.co_filename), 128).find(code.co_filename.encode()[:40])
                 if not both or text_at < 0 or not set(known) <= set(words) or first_lines not in firsts:
                     return {}
-                file_at, name_at, table_at = map(words.index, known)
+                type_at, file_at, name_at, table_at = map(words.index, known)
                 return {
                     "thread_state": thread_state, "frame_at": at, "hop": hop, "code_at": code_at,
                     "previous_at": previous_at, "instruction_at": both[0][0], "bytecode_at": both[0][1],
-                    "file_at": file_at, "name_at": name_at, "table_at": table_at,
+                    "type_at": type_at, "code_type": id(type(code)), "file_at": file_at,
+                    "name_at": name_at, "table_at": table_at,
                     "first_line_at": firsts.index(first_lines), "text_at": text_at,
                 }  # fmt: skip
     return {}

@@ -137,6 +137,8 @@ class SilenceWatch:
 _FRAMES_AT_MOST = 64
 _BYTES_AT = 32
 """Where the content of a `bytes` object begins, in all Pythons of 64 bits."""
+_SHIM = "<shim>"
+"""File of the frame that Python 3.12 puts between C and the Python that it calls."""
 _LIBRARIES = ("/site-packages/", "/dist-packages/", "/lib/python3", "<frozen", "/jaxprof/recorder/")
 
 
@@ -155,14 +157,17 @@ def remote_stack(process: int, layout: Mapping[str, int]) -> list[SourceLocation
             break
         code = frame[layout["code_at"]]
         words = memory.words(code, 32)
-        if len(words) == 32:
+        # A frame of the interpreter has None in place of a code object, and one that is gone may have anything.
+        if len(words) == 32 and words[layout["type_at"]] == layout["code_type"]:
             file, name = (_text(memory, words[layout[key]], layout["text_at"]) for key in ("file_at", "name_at"))
+            if not file:  # without it, the next one would pass for the innermost of the user's
+                return []
             table = memory.read(words[layout["table_at"]] + _BYTES_AT, _size(memory, words[layout["table_at"]]))
             first = int.from_bytes(memory.read(code + 4 * layout["first_line_at"], 4), "little")
             offset = frame[layout["instruction_at"]] - code - layout["bytecode_at"]
-            if file and table:
-                lines = _NO_CODE.replace(co_linetable=table, co_firstlineno=first).co_lines()
-                line = next((number for begin, end, number in lines if begin <= offset < end), None)
+            lines = _NO_CODE.replace(co_linetable=table, co_firstlineno=first).co_lines()
+            line = next((number for begin, end, number in lines if begin <= offset < end), None)
+            if file != _SHIM:
                 frames.append(SourceLocation(file, line, name))
         address = frame[layout["previous_at"]]
     return frames
@@ -177,4 +182,6 @@ def _size(memory: ProcessMemory, address: int) -> int:
 
 
 def _text(memory: ProcessMemory, address: int, text_at: int) -> str:
-    return memory.read(address + text_at, min(_size(memory, address), 4096)).decode("utf-8", "replace")
+    """Return a text of ASCII; empty for another one, whose characters stand elsewhere, behind numbers with zeros."""
+    text = memory.read(address + text_at, min(_size(memory, address), 4096)).decode("ascii", "replace")
+    return text if text.isascii() and "\0" not in text else ""
