@@ -180,3 +180,15 @@ def test_a_watch_says_once_that_a_job_stands_still_and_once_that_it_goes_on(tmp_
     finally:
         for writer in writers:
             writer.close()
+
+
+def test_a_watch_says_a_failure_that_came_during_its_pause(tmp_path):
+    said: list[str] = []
+    watch = JobWatch(tmp_path, said.append)
+    process(tmp_path, 0, 0, *loop())
+    watch.look(5.0)
+    assert said == [], "one has ended well, and the job is not read again at once"
+    process(tmp_path, 1, 0, *loop(), exit_code=1)
+    watch.look(10.0)
+    watch.look(15.0)
+    assert any("process 1" in line for line in said)

@@ -30,6 +30,8 @@ class JobWatch:
         """`say` is called with a line for people, in that thread."""
         self._folder, self._say = folder, say
         self._offsets: dict[Path, int] = {}
+        self._begun = False
+        """Whether a session has got a word that begins such a state since the job was last read."""
         self._over = threading.Event()
         self._said: tuple[object, ...] = ()
         self._pause, self._due = LOOK_SECONDS, 0.0
@@ -53,8 +55,10 @@ class JobWatch:
     def look(self, now: float) -> None:
         """Say what is new, at `now` seconds by any clock. Raises OSError, and FileRefusedError for a folder without
         a session."""
-        if not self._has_begun() or now < self._due:
+        self._begun = self._has_begun() or self._begun
+        if not self._begun or now < self._due:
             return
+        self._begun = False
         from jaxprof.jobs.job import read_job_figures
 
         findings = [each for each in read_job_figures(self._folder).findings if each.code in _SAID]
