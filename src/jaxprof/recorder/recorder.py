@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxprof.engine.protocol import RecordingOptions
 from jaxprof.events import (
@@ -30,6 +30,13 @@ from jaxprof.events import (
 from jaxprof.recorder.frame_owner import error_location
 from jaxprof.recorder.guest import raised_by_program
 from jaxprof.recorder.jax_import import JaxFinder
+
+if TYPE_CHECKING:  # each part is imported where it begins
+    from jaxprof.recorder.calls.call_capture import CallCapture
+    from jaxprof.recorder.capture_window import CaptureWindows
+    from jaxprof.recorder.compiles.ledger import Ledger
+    from jaxprof.recorder.profiler_use import ProfilerUse
+    from jaxprof.recorder.samples.sampler import StackSampler
 
 _TRACEBACK = "Traceback (most recent call last):"
 
@@ -64,11 +71,11 @@ class Recorder:
         self._environment_read = False
         self._prepared = False
         self._window_due = options.wants_window
-        self._ledger: Any = None
-        self._sampler: Any = None
-        self._window: Any = None
-        self._profiler: Any = None
-        self._call_capture: Any = None
+        self._ledger: Ledger | None = None
+        self._sampler: StackSampler | None = None
+        self._window: CaptureWindows | None = None
+        self._profiler: ProfilerUse | None = None
+        self._call_capture: CallCapture | None = None
         self._requests: deque[tuple[float | None, int | None]] = deque()
         self.on_tick: Callable[[float], object] = lambda now: None
         """Called by the recorder's thread several times a second, with the monotonic time, once jax is imported."""
@@ -192,6 +199,7 @@ class Recorder:
                 values=self._options.values,
                 keep_constants=self._options.keep_constants,
             )
+            assert self._ledger is not None, "the ledger, which sees the calls, could not begin"
             self._ledger.on_call = self._call_capture.offer
 
     def _begin_within(self) -> None:
@@ -202,6 +210,7 @@ class Recorder:
         from jaxprof.recorder.samples.sampler import StackSampler
 
         self._begin_within()
+        assert self._ledger is not None, "the ledger, which times the stages, could not begin"
         self._sampler = StackSampler(
             self._take, self._ledger, main_thread=threading.main_thread().ident or 0, began_seconds=self._began
         )
