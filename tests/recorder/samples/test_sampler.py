@@ -19,7 +19,6 @@ import pytest
 from jaxprof import events as e
 from jaxprof.analysis.programs.loop_time import WORKS
 from jaxprof.recorder.samples import cpu_clock
-from jaxprof.recorder.samples import standstill as standstill_module
 from jaxprof.recorder.samples import steps as steps_module
 from jaxprof.recorder.samples.cpu_clock import (
     CpuClock,
@@ -496,7 +495,7 @@ def test_the_end_of_a_capture_on_the_samplers_thread_is_no_stop():
     assert _paused_seconds(work) < 0.3
 
 
-def standing(*positions, kind=COMPILED, until=60.0, ran_until=0.0):
+def standing(*positions, kind=COMPILED, until=60.0, ran_until=0.0, followed=None):
     """What a watch reports of a program in whose samples, a tenth of a second apart, one function of the user's is at
     these offsets in turn, and at the last one until then; its thread runs between the samples before `ran_until`."""
     reported = []
@@ -505,7 +504,7 @@ def standing(*positions, kind=COMPILED, until=60.0, ran_until=0.0):
     for number in range(round(10 * until)):
         offset = positions[min(number, len(positions) - 1)]
         watch.take(number / 10, Stack(read=[(code, offset, "user", {})]), Seen(kind), 0.01 * (number / 10 < ran_until))
-        watch.look(number / 10, None, 7, None)
+        watch.look(number / 10, followed, 7, None)
     return reported
 
 
@@ -527,11 +526,10 @@ def test_what_is_no_missing_iteration(positions, kind):
     assert standing(*positions, kind=kind) == []
 
 
-@pytest.mark.parametrize(("followed", "count"), [(False, 1), (True, 0)])
-def test_loop_that_is_always_in_its_wait_goes_round_while_its_thread_runs(followed, count, monkeypatch):
-    monkeypatch.setattr(standstill_module, "HAS_MONITORING", followed)
-    assert min(count, len(standing(20, ran_until=10.0))) == count
+def test_loop_that_is_always_in_its_wait_goes_round_while_its_thread_runs_if_no_event_tells_it():
+    assert standing(20, ran_until=10.0)
     assert standing(20, ran_until=60.0) == []
+    assert standing(*[10, 40] * 50, 20, ran_until=60.0, followed=3), "the loop's own events know better"
 
 
 def test_that_it_goes_on_is_reported():

@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 from jaxprof.base.system_wait import moved_bytes, system_wait
 from jaxprof.events import NOWHERE, Event, SourceLocation, StageRunning, StandstillSeen, SystemWait, ThreadStack
-from jaxprof.recorder.cpython import HAS_MONITORING, operation_at
+from jaxprof.recorder.cpython import operation_at
 from jaxprof.recorder.frame_owner import USER, outwards
 from jaxprof.recorder.samples.stack import SampledFrame, Stack
 from jaxprof.recorder.samples.states import SYNC, Seen
@@ -83,7 +83,7 @@ class StandstillWatch:
         if position == self._position:
             # A loop that waits for each result is found in the wait by every sample. Where no events tell its
             # iterations, they show in that the thread was woken in between: one that hangs does not run at all.
-            if not HAS_MONITORING and ran and self._worked:
+            if self._followed is None and ran and self._worked:
                 self._pass(now)
             return
         before, self._position, self._still = self._position, position, now
@@ -98,9 +98,9 @@ class StandstillWatch:
 
     def look(self, now: float, followed: object, step: int | None, stage: StageRunning | None) -> None:
         """Report what the program is in, if an iteration is missing. `followed`: a value that changes with each
-        iteration that ends by the loop's own events, the last one with the number `step`; `stage`: the compilation that
-        the main thread is in."""
-        if followed != self._followed:
+        iteration that ends by the loop's own events, the last one with the number `step`; None where no event tells
+        them. `stage`: the compilation that the main thread is in."""
+        if followed != self._followed and None not in (followed, self._followed):
             self._pass(now)
         self._followed, self.step = followed, step
         if self.passed is None or self._count < FEWEST:

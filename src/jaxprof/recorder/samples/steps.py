@@ -78,12 +78,12 @@ class IterationWatch:
         self._ready: list[StepsTaken] = []
 
     @property
-    def progress(self) -> tuple[int, int | None]:
-        """Values of which one changes with each iteration that ends."""
-        return (
-            self._moments.seen if self._moments is not None else 0,
-            self._numbers.number if self._numbers is not None else None,
-        )
+    def progress(self) -> int | None:
+        """A number that changes with each iteration that ends; None if nothing tells them: before Python 3.12, without
+        a free tool number, and in loops of microseconds without a counter."""
+        if self._moments is not None:
+            return self._moments.seen
+        return self._numbers.number if self._numbers is not None else None
 
     @property
     def last_number(self) -> int | None:
