@@ -43,7 +43,7 @@ CALLING_ATTRIBUTES = (
     "called_computations", "select", "scatter", "decomposition",
 )  # fmt: skip
 """Attributes whose value is one computation or a braced list of them, in the order in which XLA lists called
-computations (`HloInstruction::callees`: a while loop's body before its condition).
+computations (`HloInstruction::called_computations`: a while loop's body before its condition).
 """
 # The pattern includes what precedes the name; without it the search takes three times as long.
 _MAY_CALL = re.compile(rf"\W(?:{'|'.join(CALLING_ATTRIBUTES)})\s*=", re.ASCII)
