@@ -161,18 +161,18 @@ _CONNECTIONS: Facts[Connection] = (
     Fact("over", TEXT, "What is between them, as `nvidia-smi topo -m` names it", title="over"),
 )
 _WIRING: Facts[Wiring] = (
-    Fact("performance_state", INDEX, "0 is the fastest, 15 the slowest"),
+    Fact("performance_state", INDEX, "Performance state: 0 is the fastest, 15 the slowest"),
     Fact("memory_clock_hertz", NUMBER, "Clock of its memory"),
-    Fact("memory_clock_limit_hertz", NUMBER, "The highest clock of its memory"),
+    Fact("memory_clock_limit_hertz", NUMBER, "Highest clock of its memory"),
     Fact("pcie_generation", COUNT, "Generation of its PCIe link now: an idle GPU may lower it"),
-    Fact("pcie_generation_limit", COUNT, "The highest generation that both ends can"),
-    Fact("pcie_lanes", COUNT, "Lanes of its PCIe link"),
-    Fact("pcie_lanes_limit", COUNT, "Lanes that there could be"),
+    Fact("pcie_generation_limit", COUNT, "Highest generation that both ends support"),
+    Fact("pcie_lanes", COUNT, "Lanes of its PCIe link now"),
+    Fact("pcie_lanes_limit", COUNT, "Most lanes that both ends support"),
     Fact("pcie_replays", COUNT, "Packets sent again because they arrived damaged, since the driver was loaded"),
     Fact("numa_node", INDEX, "NUMA node that it is nearest to"),
-    Fact("nvlinks_up", COUNT, "NVLinks that work"),
-    Fact("nvlinks_down", COUNT, "NVLinks that do not"),
-    Fact("nvlinks_to_switch", COUNT, "NVLinks that lead to an NVSwitch"),
+    Fact("nvlinks_up", COUNT, "NVLinks that are up"),
+    Fact("nvlinks_down", COUNT, "NVLinks that are down"),
+    Fact("nvlinks_to_switch", COUNT, "NVLinks that are up and lead to an NVSwitch"),
     Fact("connections", ROWS, "The way to each other GPU", inside=_CONNECTIONS),
 )
 DEVICES: Facts[ListedDevice] = (
