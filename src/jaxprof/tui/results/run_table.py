@@ -63,7 +63,7 @@ class RunTable(RowList[RunResult]):
                 TableColumn("a call", _call, 8, right=True, sort=at("summary.median")),
                 TableColumn("± 95 %", interval_text, 7, most=15, fits=True, right=True, style="$text-muted",
                             gap=2, priority=1),
-                TableColumn("log", self._bar, 5, weight=1, wanted=10, most=24, gap=2),
+                TableColumn("(log)", self._bar, 5, weight=1, wanted=10, most=24, gap=2),
                 TableColumn("speed-up", _speedup, 10, most=SPEEDUP_WIDTH, fits=True,
                             sort=lambda row: -(row.versus.speedup.ratio or 0.0) if row.versus is not None else None),
                 TableColumn("break-even", lambda row: break_even_text(row) if row.versus is not None else "", 14,
