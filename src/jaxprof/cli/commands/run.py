@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ from jaxprof.runner.new_session import new_writer
 from jaxprof.workloads.model import Parameter, WorkloadInfo, workload_info
 
 if TYPE_CHECKING:
-    from jaxprof.runner.planning import PlannedRun
+    from jaxprof.runner.planning import PlannedRun, PlanOptions
     from jaxprof.runner.rerun import Ask
 
 
@@ -98,15 +98,13 @@ def command(
         return ExitCode.OK
     from jaxprof.base.operating_system import refuse_to_run
     from jaxprof.runner.device_choice import choose
+    from jaxprof.runner.expected_time import estimate_time
     from jaxprof.runner.interpreter import find_interpreter
     from jaxprof.runner.planning import PlanOptions, find_workloads, plan_all, read_settings
 
     refuse_to_run("jaxprof run")
     if source is not None:
-        which = "jaxprof open SESSION lists its runs; --from SESSION:r2 is one of them."
-        refuse(_FIXED_BY_THE_SESSION, "is fixed by the session that --from repeats", which)
-        if len(devices) > 1:
-            raise UsageError("--from takes one --device", "The session fixes what is run; name one device for it.")
+        _refuse_beside_source(devices)
     interpreter = find_interpreter(python)
     sizes = read_settings(settings)
     swept = sweep.partition("=")[0].strip()
@@ -123,16 +121,10 @@ def command(
     )
     notes: list[str] = []
     if source is not None:
-        changes = {name: getattr(plan_options, name) for name in _CHANGES if is_given(name)}
-        changes |= {} if plan_options.capture else {"capture": False}
-        planned = _plan_again(
-            source, changes, plan_options.devices[0] if devices else "", start_question(source, yes=yes)
-        )
+        planned = _plan_again(source, plan_options, start_question(source, yes=yes))
     else:
         planned, notes = plan_all(infos, plan_options)
     writer = new_writer(out, replace_existing=force)
-    from jaxprof.runner.expected_time import estimate_time
-
     lines = [*(f"note: {each}" for each in notes), f"{counted(len(planned), 'run')}: {estimate_time(planned)}"]
     outcome = carry_out(planned, interpreter, writer, lines, max_silence_seconds)
     if form == "json":
@@ -150,13 +142,21 @@ _CHANGES = ("budget_seconds", "launches", "max_seconds", "keep_constants", "comp
 """Plan options that change how the runs of a session are repeated."""
 
 
-def _plan_again(source: str, changes: Mapping[str, Any], device: str, ask: Ask) -> list[PlannedRun]:
+def _refuse_beside_source(devices: Sequence[str]) -> None:
+    """Refuse options that cannot be given with `--from`."""
+    which = "jaxprof open SESSION lists its runs; --from SESSION:r2 is one of them."
+    refuse(_FIXED_BY_THE_SESSION, "is fixed by the session that --from repeats", which)
+    if len(devices) > 1:
+        raise UsageError("--from takes one --device", "The session fixes what is run; name one device for it.")
+
+
+def _plan_again(source: str, chosen: PlanOptions, ask: Ask) -> list[PlannedRun]:
     """Return the runs of the session that `source` names by its path or name: all, or those that are named after a
     colon (an id, workload or function).
 
-    `changes` replace the recorded options of each run. With `device`, all runs except NumPy's are planned for that
-    device. `ask` is called with what would start. Raises FileRefusedError, and UsageError, also if the session came
-    from a URL: nothing of it may be started.
+    What the user has `chosen` on the command line replaces the recorded options of each run; with a device, all runs
+    except NumPy's are planned for it. `ask` is called with what would start. Raises FileRefusedError, and UsageError,
+    also if the session came from a URL: nothing of it may be started.
     """
     from jaxprof.runner.rerun import NOT_AGAIN, choose_runs, list_starts, plan_again, refuse_fetched
     from jaxprof.session import Session
@@ -166,12 +166,14 @@ def _plan_again(source: str, changes: Mapping[str, Any], device: str, ask: Ask) 
     path = target.path or Library().find(source)
     refuse_fetched(path)
     session, wanted = load(path, Session), target.run
+    changes = {name: getattr(chosen, name) for name in _CHANGES if is_given(name)}
+    changes |= {} if chosen.capture else {"capture": False}
     made: dict[PlannedRun, PlannedRun] = {}
     planned_again = plan_again(session, wanted)
     repeated = [run for run in choose_runs(session, wanted) if run.plan.how not in NOT_AGAIN]
     ask([line for run in repeated for line in list_starts(session, run)])
     for planned in planned_again:
-        own = device if device and planned.spec.how != "numpy" else planned.spec.device
+        own = chosen.devices[0] if chosen.devices and planned.spec.how != "numpy" else planned.spec.device
         baseline = made[planned.baseline] if planned.baseline is not None else None
         spec = replace(planned.spec, **changes, device=own)
         made[planned] = replace(planned, spec=spec, baseline=baseline)
