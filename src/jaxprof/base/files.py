@@ -148,7 +148,7 @@ def read_whole(path: str | os.PathLike[str]) -> bytes:
 def unpack(data: bytes | bytearray | memoryview, what: str, wbits: int = 31) -> Iterator[bytes]:
     """Yield what `data`, compressed by gzip (or zlib, with `wbits=15`), unpacks to; `what` is for the error.
 
-    Raises FileRefusedError beyond the limit `unpack`, zlib.error where the data is damaged, and EOFError where it is
+    Raises FileRefusedError beyond the limit `unpacked`, zlib.error where the data is damaged, and EOFError where it is
     truncated: after the pieces that can be read.
     """
     stream = zlib.decompressobj(wbits)

@@ -440,7 +440,7 @@ class JobFigures:
             return "running"
         if "process_failed" in codes:
             return "cut off"
-        return next((status for status in ("cancelled",) if status in statuses), "ended well")
+        return "cancelled" if "cancelled" in statuses else "ended well"
 
     @property
     def arrivals(self) -> Arrivals | None:

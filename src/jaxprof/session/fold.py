@@ -179,7 +179,7 @@ class Texts:
         return digest in self._pieces and len(self._pieces[digest]) == self._counts[digest]
 
     def decode(self, digest: str) -> str:
-        """Return the text. Raises FileRefusedError if a chunk is missing or damaged, or beyond the limit `unpack`."""
+        """Return the text. Raises FileRefusedError if a chunk is missing or damaged, or beyond the limit `unpacked`."""
         if digest not in self:
             raise FileRefusedError(
                 f"the text {digest[:12]} is not whole in this session",

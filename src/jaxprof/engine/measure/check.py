@@ -200,7 +200,7 @@ def effective_precision(device: Any, requested: str, input_dtypes: set[str]) -> 
     """Return the precision of a program's products, with these inputs on `device`: `float32`, `tf32`, `bfloat16`,
     `float64`...
 
-    `requested`: the variant's precision, otherwise JAX's config_value one; empty for the default.
+    `requested`: the variant's precision, otherwise the one that JAX is configured with; empty for the default.
     """
     narrow = input_dtypes & {"bfloat16", "float16"}
     if narrow:

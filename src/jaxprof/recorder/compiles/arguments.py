@@ -44,7 +44,6 @@ _TEXT_AT_MOST = 120
 _EXAMINED_AT_MOST = 4096
 """Characters of a text searched for secrets: more than are shown, as the end of a URL shows its password."""
 _PARTS_AT_MOST = 12
-_DEPTH_AT_MOST = 3
 _INHERITED: tuple[object, ...] = (object.__eq__, tuple.__eq__)
 _OPAQUE = sys.stdlib_module_names | {"jax", "jaxlib", "numpy"}
 

@@ -41,7 +41,6 @@ from jaxprof.recorder.samples.states import (
 )
 
 MOST_LINES = 24
-MOST_COPIES = 64
 _WORTH_A_STATE = 0.02
 """A share of CPU time below this counts as blocked, if no sample saw the thread running."""
 _Key = tuple[str, str, UserLine | None, tuple[Site, ...]]
