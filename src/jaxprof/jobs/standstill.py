@@ -118,9 +118,9 @@ def standstills(found: Standing | None, count: int) -> Iterator[Finding]:
             continue
         message = f"process {process.index} of {count} {_stands([process])} {state.text(process.directory)}"
         if found.why == "another step" and (other := _usual_step(found)) is not None:
-            message += f"; the others stand at step {integer(other)}, so that it has called another number of them"
+            message += f"; the others stand at step {integer(other)}, and have called a different number of collectives"
         elif found.why == "another line":
-            message += "; the others are at another line, and so in another collective"
+            message += "; the others are at another line, and so in a different collective"
         yield Finding("process_standstill", message + rest, (state.at,), index=process.index)
 
 
