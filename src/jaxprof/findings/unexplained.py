@@ -61,9 +61,12 @@ def unexplained_part(
     if not seconds or left < MUCH * whole:
         return None
     longest = sorted(seconds.keys() - covered, key=lambda place: -seconds[place])[:_LINES_NAMED]
-    lines = ", ".join(f"{place.short(program.directory)} ({percent(seconds[place] / whole)})" for place in longest)
+    located = [place.short(program.directory) for place in longest]
+    if len(longest) > 1:
+        located = [f"{text} ({percent(seconds[place] / whole)})" for text, place in zip(located, longest, strict=True)]
+    lines = ", ".join(located)
     again = record_again(program, "--capture-steps", "5") if part == DEVICE else command("open", name)
-    shown = "which kernels take it, only a capture shows" if part == DEVICE else "the cause is unknown"
+    shown = "only a capture shows which kernels take it" if part == DEVICE else "the cause is unknown"
     waits = "is waited for" if part == DEVICE else "is spent"
     reason = f"{head}, unexplained: {percent(left / whole)} of it {waits} at {lines}; {shown}"
     return Abstention("unexplained", safe(reason), again), share * left / whole
