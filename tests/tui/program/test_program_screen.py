@@ -71,6 +71,14 @@ def test_compilations_over_the_wall_time_have_a_mark_each_as_high_as_their_secon
     assert compile_strip(made.result(rows[0]), 50) == compile_strip(made.result(rows[0], rows[0]), 50) == []
 
 
+async def test_two_findings_of_one_text_at_two_lines_are_two_rows():
+    """Functions of one name, such as two lambdas, are recompiled alike."""
+    other = {"called_from": made.at(60), "defined_at": made.at(30, "")}
+    same = [*made.shaped(6, "fn", compile_seconds=1.0), *made.shaped(6, "fn", compile_seconds=1.0, **other)]
+    async with walking(MIDDLE) as walk:
+        await walk.show(made.session(*same), "program", "train.py:88", "train.py:60")
+
+
 PROGRAM = ProgramCommand(path="train.py", arguments=("--epochs", "1"), directory="/home/me")
 
 

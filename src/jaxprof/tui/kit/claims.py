@@ -37,6 +37,11 @@ class Claim:
     """Seconds that the fix would save, at most what the finding cost; None if that is unknown."""
     style: str = "bold"
 
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Key of its row: functions of one name, such as two lambdas, have findings of the same text."""
+        return self.mark, self.text, self.location
+
 
 def claim_of(finding: Finding, about: Any, mark: str = "", directory: str = "") -> Claim:
     cost = bytes_(finding.bytes) if finding.bytes is not None else ""
@@ -54,7 +59,7 @@ class ClaimList(RowList[Claim]):
     UNFOLDS = True
 
     def show(self, claims: Iterable[Claim]) -> None:
-        self.show_rows({(claim.mark, claim.text): claim for claim in claims})
+        self.show_rows({claim.key: claim for claim in claims})
 
     def haystack(self, row: Claim) -> str:
         return f"{row.text} {row.location} {row.fix}"

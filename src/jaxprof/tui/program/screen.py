@@ -194,7 +194,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
             return
         claims = [Claim(leading, style="")] if leading else []
         claims += claims_of(self._result, findings)
-        self.query_one(AdviceList).show_rows({claim.text: claim for claim in claims})
+        self.query_one(AdviceList).show_rows({claim.key: claim for claim in claims})
         self._show_finding()
 
     @on(RowList.Highlighted, "#findings")
