@@ -56,6 +56,20 @@ def test_a_function_with_specs_is_run_op_by_op_and_compiled(function):
     assert max(errors(workload, {}, inputs).values()) < 1e-6
 
 
+def test_a_default_is_not_written_out_for_a_function_with_a_docstring():
+    """It may be a large array."""
+
+    class Table:
+        def __repr__(self):
+            raise MemoryError("a million numbers")
+
+    def look_up(x, table=Table()):  # noqa: B008
+        """Rows of a table."""
+        return x
+
+    assert adopted(look_up, arguments=["f32[3]"]).title == "Rows of a table."
+
+
 def test_without_eager_variant_nothing_runs_op_by_op():
     """Some functions are too large, or too slow, to be run op by op."""
 

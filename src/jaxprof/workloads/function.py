@@ -246,9 +246,10 @@ def _title_and_description(declared: Declaration, function: Callable[..., Any], 
     """Return the declared words, else those of the docstring, else the call as it is written, and its file."""
     written = function_as_written(function)
     text = (inspect.getdoc(written) or "").strip()
-    call = f"{getattr(written, '__name__', type(function).__name__)}{signature_of(function) or '(...)'}"
+    name = getattr(written, "__name__", type(function).__name__)
     return (
-        declared.title or text.partition("\n")[0].strip() or call,
+        # The text of a signature has that of its defaults, which may be arrays: only where nothing else is there.
+        declared.title or text.partition("\n")[0].strip() or f"{name}{signature_of(function) or '(...)'}",
         declared.description or " ".join(text.split()) or f"A function of {origin.rpartition(':')[0]}.",
     )
 
