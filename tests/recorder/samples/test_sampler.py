@@ -18,7 +18,7 @@ import pytest
 
 from jaxprof import events as e
 from jaxprof.analysis.programs.loop_time import WORKS
-from jaxprof.recorder.samples import cpu_clock
+from jaxprof.recorder.samples import cpu_clock, standstill
 from jaxprof.recorder.samples import steps as steps_module
 from jaxprof.recorder.samples.cpu_clock import (
     CpuClock,
@@ -495,13 +495,14 @@ def test_the_end_of_a_capture_on_the_samplers_thread_is_no_stop():
     assert _paused_seconds(work) < 0.3
 
 
-def standing(*positions, kind=COMPILED, until=60.0, ran_until=0.0, followed=None):
+def standing(*positions, kind=COMPILED, until=60.0, ran_until=0.0, followed=None, each=lambda seconds: None):
     """What a watch reports of a program in whose samples, a tenth of a second apart, one function of the user's is at
     these offsets in turn, and at the last one until then; its thread runs between the samples before `ran_until`."""
     reported = []
     watch = StandstillWatch(reported.append, threading.get_ident(), threading.get_native_id())
     code = standing.__code__
     for number in range(round(10 * until)):
+        each(number / 10)
         offset = positions[min(number, len(positions) - 1)]
         watch.take(number / 10, Stack(read=[(code, offset, "user", {})]), Seen(kind), 0.01 * (number / 10 < ran_until))
         watch.look(number / 10, followed, 7, None)
@@ -530,6 +531,17 @@ def test_loop_that_is_always_in_its_wait_goes_round_while_its_thread_runs_if_no_
     assert standing(20, ran_until=10.0)
     assert standing(20, ran_until=60.0) == []
     assert standing(*[10, 40] * 50, 20, ran_until=60.0, followed=3), "the loop's own events know better"
+
+
+def test_what_the_process_did_while_iterations_ended_is_no_part_of_the_standstill(monkeypatch):
+    moved = [0]
+    monkeypatch.setattr(standstill, "moved_bytes", lambda process: moved[0])
+
+    def read(seconds):
+        moved[0] += 1_000_000_000 if seconds < 10 else 100
+
+    reported = standing(*[10, 40] * 50, 20, each=read)
+    assert [each.moved_bytes_per_second for each in reported] == [pytest.approx(1000, rel=0.1)] * len(reported)
 
 
 def test_that_it_goes_on_is_reported():

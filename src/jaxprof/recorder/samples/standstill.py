@@ -37,6 +37,8 @@ _INTERVALS_KEPT = 1000
 _THREADS_AT_MOST, _FRAMES_AT_MOST = 32, 24
 _Position = tuple[tuple[int, int], ...]
 """Code and offset of the user's frames, outermost first."""
+_Use = tuple[float, float, int | None, int]
+"""Moment, CPU seconds, bytes moved and full collections of the process until then."""
 
 
 class StandstillWatch:
@@ -53,14 +55,15 @@ class StandstillWatch:
         self._intervals: list[float] = []
         """Times between the ends that were seen, in order of length."""
         self._position: _Position = ()
-        self._still = self._last = time.monotonic()
+        self._still = time.monotonic()
         self._worked = False
         self._seen: Seen | None = None
         self._innermost: SampledFrame | None = None
         self._ran = 0.0
         self._reported: float | None = None
         self._due = 0.0
-        self._used = (self._last, time.process_time(), moved_bytes(os.getpid()), _collections())
+        self._used: _Use | None = None
+        """What the process had used when an iteration began to be missing, or at the last report."""
 
     @property
     def usual_end(self) -> float | None:
@@ -109,13 +112,14 @@ class StandstillWatch:
         if self._reported is not None and self.passed > self._reported:
             self._emit(StandstillSeen(since_seconds=self._reported, over=True))
             self._reported = None
+        if quiet < FIRST_SECONDS / 2 or self._used is None:
+            self._ran, self._used = 0.0, _use(now) if quiet >= FIRST_SECONDS / 2 else None
+            return
         if quiet < max(FIRST_SECONDS, MISSING_FACTOR * self.usual_seconds) or now < self._due:
-            if quiet < FIRST_SECONDS / 2:
-                self._ran, self._used = 0.0, (now, time.process_time(), self._used[2], self._used[3])
             return
         self._due = now + max(AGAIN_SECONDS, AGAIN_SHARE * quiet)
         self._reported = self.passed
-        self._report(now, stage)
+        self._report(now, stage, self._used)
 
     def _pass(self, now: float) -> None:
         if self.passed is not None and self._count >= FEWEST:
@@ -125,9 +129,9 @@ class StandstillWatch:
         self.passed, self._worked = now, False
         self._count += 1
 
-    def _report(self, now: float, stage: StageRunning | None) -> None:
-        began, cpu, moved, collections = self._used
-        self._used = used = (now, time.process_time(), moved_bytes(os.getpid()), _collections())
+    def _report(self, now: float, stage: StageRunning | None, before: _Use) -> None:
+        began, cpu, moved, collections = before
+        self._used = used = _use(now)
         ran, self._ran = self._ran, 0.0
         length = max(now - began, 1e-3)
         seen, inner = self._seen, self._innermost
@@ -178,5 +182,5 @@ class StandstillWatch:
         return stacks
 
 
-def _collections() -> int:
-    return int(gc.get_stats()[-1]["collections"])
+def _use(now: float) -> _Use:
+    return now, time.process_time(), moved_bytes(os.getpid()), int(gc.get_stats()[-1]["collections"])
