@@ -5,6 +5,9 @@ from threading import Event
 
 import pytest
 
+from folding import fold
+from jaxprof import events as e
+from report import sessions
 from tui import profiles, recorded
 from tui.fakes import SMALL, walking
 
@@ -83,3 +86,21 @@ async def test_timeline_for_perfetto_needs_a_capture(tmp_path):
         await walk.press("enter", "Written")
         (file,) = tmp_path.iterdir()
         assert '"traceEvents"' in file.read_text()
+
+
+async def test_of_several_timelines_that_of_the_run_in_view_is_written(tmp_path):
+    runs = [*sessions.numpy_run("r1")]
+    for run in ("r2", "r3"):
+        text = e.TextRecorded(run=run, name="timeline", text=profiles.timeline(name=f"kernel_of_{run}"))
+        runs += [*sessions.jit_run(run, "r1"), text]
+    async with walking(SMALL) as walk:
+        walk.app.folder = tmp_path
+        await walk.show(fold(sessions.HEADER, runs), "results")
+        await walk.press("home m E", "Export this session")
+        await walk.press("down down enter", "Export as Timeline")
+        await walk.press("enter", "2 runs")  # NumPy has none
+        await walk.press("escape down down m E", "Export this session")
+        await walk.press("down down enter", "Export as Timeline")
+        await walk.press("enter", "Written")
+        (file,) = tmp_path.iterdir()
+        assert "kernel_of_r3" in file.read_text()

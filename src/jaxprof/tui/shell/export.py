@@ -16,27 +16,29 @@ if TYPE_CHECKING:
     from jaxprof.session import Session
     from jaxprof.tui.shell.profiler import Profiler
 
-Pieces = Callable[["Session", str], Iterable[str]]
-"""Makes the text of a file, in pieces, of a session and its name for commands."""
+Pieces = Callable[["Session", str, str], Iterable[str]]
+"""Makes the text of a file, in pieces, of a session, its name for commands, and the id of the run in view."""
 
 
-def _page(session: Session, name: str) -> Iterable[str]:
+def _page(session: Session, name: str, run: str) -> Iterable[str]:
     from jaxprof.report.page.document import to_page
 
     return [to_page(session, name)]
 
 
-def _markdown(session: Session, name: str) -> Iterable[str]:
+def _markdown(session: Session, name: str, run: str) -> Iterable[str]:
     from jaxprof.report.renderers import markdown
     from jaxprof.report.session_text import to_text
 
     return [markdown(to_text(session)), "\n"]
 
 
-def _timeline(session: Session, name: str) -> Iterable[str]:
+def _timeline(session: Session, name: str, run: str) -> Iterable[str]:
+    from jaxprof.analysis.timeline.model import TEXT_NAME
     from jaxprof.report import perfetto
 
-    return perfetto.export(session, name)[0]
+    has_one = run in session.runs and TEXT_NAME in session.runs[run].texts
+    return perfetto.export(session, name, run if has_one else None)[0]
 
 
 _FORMS: tuple[tuple[str, str, str, Pieces], ...] = (
@@ -50,7 +52,7 @@ _FORMS: tuple[tuple[str, str, str, Pieces], ...] = (
 def ask_to_export(app: Profiler) -> None:
     """Ask for a form and a file, and write it in a thread. An existing file stays as it is, and none is left of a
     dialog that was left."""
-    session, path = app.session, app.opened.profile or app.session_path
+    session, path, run = app.session, app.opened.profile or app.session_path, app.destination.run
     name = lasting_name(path) if path is not None else "session"
 
     def choose(index: int) -> None:
@@ -61,7 +63,7 @@ def ask_to_export(app: Profiler) -> None:
             out = with_home(texts["file"])
             if out.exists():
                 raise StorageError(f"{out} already exists", "Give another name.")
-            write_pieces(out, _until_left(pieces(session, name)))
+            write_pieces(out, _until_left(pieces(session, name, run)))
 
         def tell(texts: Texts) -> None:
             app.say(str(with_home(texts["file"]).absolute()), "Written")
