@@ -239,7 +239,9 @@ def on_cpu(seconds=0.1):
 
 def test_without_ceilings_it_says_how_to_measure_them_and_why_those_of_a_busy_machine_were_refused():
     note = explained(on_cpu()).leading
-    assert note.reason.endswith("was not measured, so that a slow kernel does not show: measure it once, idle")
+    assert note.reason.endswith(
+        "was not measured, so that a slow kernel does not show: measure it once, on an idle machine"
+    )
     assert note.command == "jaxprof run gemm-peak triad"
     ceilings.remember(triad(busy=0.8))
     again = explained(on_cpu()).leading.reason

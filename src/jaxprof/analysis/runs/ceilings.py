@@ -143,7 +143,10 @@ def why_unmeasured(session: Session, run: Run) -> str:
         return (
             f"what this machine reaches is unknown, because its measurement was disturbed ({refused}): repeat it idle"
         )
-    return "what this machine reaches was not measured, so that a slow kernel does not show: measure it once, idle"
+    return (
+        "what this machine reaches was not measured, so that a slow kernel does not show: measure it once, "
+        "on an idle machine"
+    )
 
 
 def processor_share(session: Session, run: Run) -> float:

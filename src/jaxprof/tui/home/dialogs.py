@@ -145,7 +145,8 @@ def ask_function(
     """Ask for a user's function and its argument specs, at first those in `asks`, import it in a child, and store them
     in `choices`. Of a file alone, ask which of its functions."""
     words = (
-        "path/to/file.py:function or package.module:function, then one spec per argument; a file lists its functions."
+        "path/to/file.py:function or package.module:function, then one spec per argument; "
+        "a file alone lists its functions."
     )
     offered: list[SourceFunction] = []
     described: list[WorkloadInfo] = []
