@@ -73,7 +73,8 @@ def device_pieces(row: ListedDevice) -> Iterator[Piece]:
         yield ""
         yield Table(PROCESSES, reading.processes)
     elif row.reading is not None and device.nvml_key is not None and not device.fault:
-        yield from ("", Prose("No process uses it."))
+        # Inside a container NVML lists none of the processes outside, nor any for a user who may not ask.
+        yield from ("", Prose("The driver lists no process that uses it; those outside a container may not show."))
     yield ""
     lines = {
         "use": units.percent(reading.utilisation),
