@@ -7,6 +7,7 @@ import pytest
 
 from folding import fold
 from jaxprof import events as e
+from jaxprof.tui.shell.profiler import Profiler
 from report import sessions
 from tui import profiles, recorded
 from tui.fakes import SMALL, walking
@@ -104,3 +105,11 @@ async def test_of_several_timelines_that_of_the_run_in_view_is_written(tmp_path)
         await walk.press("enter", "Written")
         (file,) = tmp_path.iterdir()
         assert "kernel_of_r3" in file.read_text()
+
+
+async def test_session_that_is_being_written_is_not_exported(monkeypatch):
+    async with walking(SMALL) as walk:
+        await walk.show(recorded.finished(), "program")
+        monkeypatch.setattr(Profiler, "session_grows", property(lambda app: True))
+        await walk.press("m E", "the session is still being written", "Press m, then E once it has ended")
+        assert "Export this session" not in walk.text

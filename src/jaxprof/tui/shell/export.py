@@ -10,6 +10,7 @@ from textual.worker import get_current_worker
 from jaxprof.base.errors import StorageError, UsageError
 from jaxprof.base.files import with_home, write_pieces
 from jaxprof.session.files import lasting_name
+from jaxprof.tui.keys import in_words
 from jaxprof.tui.kit.dialogs import Choose, FormDialog, FormField, Option, Texts
 
 if TYPE_CHECKING:
@@ -51,7 +52,10 @@ _FORMS: tuple[tuple[str, str, str, Pieces], ...] = (
 
 def ask_to_export(app: Profiler) -> None:
     """Ask for a form and a file, and write it in a thread. An existing file stays as it is, and none is left of a
-    dialog that was left."""
+    dialog that was left. Raises UsageError for a session that still grows: the thread would read what is being
+    changed."""
+    if app.session_grows:
+        raise UsageError("the session is still being written", f"Press {in_words('app.export')} once it has ended.")
     session, path, run = app.session, app.opened.profile or app.session_path, app.destination.run
     name = lasting_name(path) if path is not None else "session"
 
