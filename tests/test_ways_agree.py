@@ -145,7 +145,7 @@ def test_text_has_the_figures_of_json(call, name):
     text = call("open", name, "--format", "text").out
     for run in data["runs"]:
         missing = shown(RUNS.facts, run_columns(run, data)) - cells(text)
-        assert not missing, (run["run"], missing)
+        assert not missing, f"{run['run']}: a fact with a title, but no `pick` of `report/runs.py` shows {missing}"
     for view in ("kernels", "steps"):
         text = call("open", name, f"--{view}", "--format", "text").out
         for run in call("open", name, f"--{view}", "--format", "json", "--full").data["runs"]:

@@ -12,6 +12,12 @@ A new fact is a line in the tuple of its relation, here of runs, whose rows are 
     *only_if("run.measured", Fact("idle_seconds", SECONDS, "Idle time"))   # the JSON of other rows lacks the key
     optional("side", TEXT, "A, B...", "run.plan.side")                     # JSON lacks the key where it is empty
     pick(RUNS.facts, "preset", "flops")                                    # what a report shows, in this order
+
+Facts in `in_tables(...)` are not in JSON, which has them in another form; those of a process beside `FIGURES` are in
+SQL and roll-ups alone. A relation with `arrays` (samples, intervals) needs each column in that function, too. An object
+or a list of objects is a fact with facts `inside`. A unit that is not there is a `Unit` in `units`. Tables of a job, of
+steps, of buffers and of compilations have all facts with a title; other reports and screens show what they `pick`. What
+only people read is a `column` beside the facts.
 """
 
 from __future__ import annotations
