@@ -654,6 +654,28 @@ def test_time_at_the_line_of_a_standstill_is_no_work_of_the_loop():
     assert "host_work" in codes(*waits, made.stands(30.0, line=96), ended(130))
 
 
+@pytest.mark.parametrize(
+    ("call", "wait", "is_said"),
+    [
+        ("open()", e.SystemWait(state="S", call="open", file="/data/shard-7"), True),
+        ("lock.acquire()", e.SystemWait(state="S", call="futex"), True),
+        ("with", e.SystemWait(state="S", call="futex"), True),
+        ("thread.join()", e.SystemWait(state="S", call="futex"), False),
+        ("time.sleep()", e.SystemWait(state="S", call="sleep"), False),
+        ("input()", e.SystemWait(state="S", call="read", file="/dev/pts/0"), False),
+        ("sys.stdin.read()", e.SystemWait(state="S", call="read", file="pipe"), False),
+        ("server.accept()", e.SystemWait(state="S", call="accept", file="socket"), False),
+    ],
+)
+def test_what_is_a_standstill_before_any_iteration(call, wait, is_said):
+    stands = made.stands(48.0, call=call, wait=wait, step=None, usual_seconds=0.0, longest_seconds=0.0)
+    said = [one.message for one in found(stands, ended(130)) if one.code == "standstill"]
+    assert bool(said) is is_said
+    assert not said or said[0].startswith("it stood still (48.0 s) at")
+    earlier = made.stands(40.0, call=call, wait=wait, usual_seconds=0.0, longest_seconds=0.0)
+    assert "standstill" not in codes(earlier, ended(130))
+
+
 def test_what_is_said_of_each():
     """A generator, or a method that JAX cannot trace, may have the name of a function: no `jax.jit` on that."""
     cases = {f"{code}, its pair": (code, pair[0]) for code, pair in PAIRS.items()} | SAID

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from textual import events
+from textual.message_pump import MessagePump
 from textual.widgets import Button, Input
 
 import jaxprof.tui
@@ -49,6 +50,19 @@ def classes():
 def group_of(owner):
     (group,) = {binding.id.split(".")[0] for binding in vars(owner)["BINDINGS"]}
     return str(group)
+
+
+def test_no_method_is_textuals_handler_of_a_key():
+    """Textual calls `key_<name>` of a widget at that key: `key_at` at an at sign, whatever it was written for."""
+    defined = [
+        (one.__name__, name)
+        for module in pkgutil.walk_packages([str(SOURCE)], "jaxprof.tui.")
+        for one in vars(importlib.import_module(module.name)).values()
+        if inspect.isclass(one) and one.__module__ == module.name and issubclass(one, MessagePump)
+        for name in vars(one)
+        if name.startswith(("key_", "_key_"))
+    ]
+    assert defined == []
 
 
 def test_the_table_gives_every_key_one_meaning_and_every_action_words():

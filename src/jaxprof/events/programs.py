@@ -475,15 +475,16 @@ class ThreadStack:
 
 @frozen(kw_only=True)
 class StandstillSeen(Event):
-    """No iteration of the program's loops has ended for a while. Sent again for as long as that lasts, with the state
+    """No iteration of the program's loops has ended for a while, or, before a few have, its main thread has neither run
+    nor moved. Sent again for as long as that lasts, with the state
     at that moment, and once more when one has ended. Whether it is a standstill, the reader decides."""
 
     since_seconds: float
-    """Monotonic time at which the last iteration was seen to end."""
+    """Monotonic time at which the last iteration was seen to end, or at which the thread was last seen to run."""
     over: bool = False
     """Whether another iteration has ended."""
     usual_seconds: float = 0.0
-    """Median time between two iterations that were seen to end."""
+    """Median time between two iterations that were seen to end; 0 before a few have."""
     longest_seconds: float = 0.0
     """Longest such time before this one."""
     step: int | None = None

@@ -520,11 +520,19 @@ def test_missing_iteration_is_reported_with_all_stacks():
 
 @pytest.mark.parametrize(
     ("positions", "kind"),
-    [([10, 40] * 300, COMPILED), ([10, 40] * 2 + [20], COMPILED), ([10, 40] * 50 + [20], HOST)],
-    ids=["it goes on", "the first ones compile", "a loop that only waits"],
+    [([10, 40] * 300, COMPILED), ([10, 40] * 50 + [20], HOST)],
+    ids=["it goes on", "a loop that only waits"],
 )
 def test_what_is_no_missing_iteration(positions, kind):
     assert standing(*positions, kind=kind) == []
+
+
+def test_thread_that_never_runs_is_reported_before_any_iteration():
+    reported = standing(*[10, 40] * 2, 20)
+    assert reported
+    assert (reported[0].since_seconds, reported[0].usual_seconds) == (pytest.approx(0.4, abs=0.1), 0.0)
+    assert standing(20, kind=HOST) == [], "JAX was never used"
+    assert standing(*[10, 40] * 2, 20, ran_until=60.0, followed=3) == [], "it runs"
 
 
 def test_loop_that_is_always_in_its_wait_goes_round_while_its_thread_runs_if_no_event_tells_it():

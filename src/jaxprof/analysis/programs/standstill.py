@@ -4,6 +4,9 @@ A program stands still if no iteration of its loops has ended for ten usual ones
 does not move on. One that works on something else (an evaluation, a checkpoint, a first compilation) moves: its frames
 change, its threads run, or its bytes flow. Where only a clock speaks against that, more time has to pass. What it waits
 for is stated where the stack and the system agree, or where the system alone leaves no doubt; else it is unknown.
+
+Before any iterations are known, a program may be meant to wait: for its user, a server or a child. Only what nobody
+waits for on purpose is a standstill then: a file that does not answer, and a lock.
 """
 
 from __future__ import annotations
@@ -45,7 +48,7 @@ class Standstill:
     """A program that stands still, or stood still when it ended."""
 
     since_seconds: float
-    """Monotonic time at which its last iteration was seen to end."""
+    """Monotonic time at which its last iteration was seen to end, or else at which its main thread last ran."""
     seconds: float
     """How long it has lasted so far."""
     step: int | None
@@ -59,7 +62,10 @@ class Standstill:
     """That in words, without a subject: `sleeps`, `reads a file that does not answer (/data/shard-7)`."""
     is_certain: bool = True
     """Whether it does nothing by two witnesses; otherwise more time has to pass before it is said."""
+    is_intended: bool = True
+    """Whether a program may wait so on purpose, as for a terminal, a server or a child."""
     usual_seconds: float = 0.0
+    """Median time between two iterations; 0 before a few have ended."""
     longest_seconds: float = 0.0
     threads: tuple[ThreadStack, ...] = field(default=(), repr=False)
 
@@ -71,23 +77,28 @@ class Standstill:
     @property
     def is_one(self) -> bool:
         """Whether it has lasted long enough to be called a standstill, from what this process alone shows."""
-        least = LEAST_SECONDS if self.is_certain and not self.on_device else BUSY_SECONDS
+        idle = self.is_certain and not self.on_device and self.usual_seconds
+        least = LEAST_SECONDS if idle else BUSY_SECONDS
         return self.seconds >= least and self.is_long
 
     @property
     def is_long(self) -> bool:
         """Whether it has lasted long enough to be one where other processes bear witness to it."""
+        if self.is_intended and not self.usual_seconds:
+            return False
         others = max(USUAL_ITERATIONS * self.usual_seconds, LONGER_FACTOR * self.longest_seconds)
         return self.seconds >= max(LEAST_SECONDS, others)
 
     def text(self, directory: str = "") -> str:
-        """Return `since step 188 (3 min 12 s) at loader.py:40 in read(): it sleeps`."""
-        step = f"step {integer(self.step)}" if self.step is not None else "its last step"
-        if self.step is not None and self.waits in (STOPPED, LOCKED):  # its last word is some tenths of a second older
-            step += " or soon after"
+        """Return `since step 188 (3 min 12 s) at loader.py:40 in read(): it sleeps`; the step only if it has any."""
+        since = "" if not self.usual_seconds else "since its last step "
+        if self.step is not None:
+            # a process that is stopped or locked sent its last word some tenths of a second before it stood still
+            later = "or soon after " if self.waits in (STOPPED, LOCKED) else ""
+            since = f"since step {integer(self.step)} {later}"
         at = f" at {self.at.short(directory)}" if self.at else ""
         call = f" in {self.call}" if self.at and self.call else ""
-        return f"since {step} ({seconds(self.seconds)}){at}{call}: it {self.what}"
+        return f"{since}({seconds(self.seconds)}){at}{call}: it {self.what}"
 
 
 def standstill(program: RecordedProgram, now: float) -> Standstill | None:
@@ -113,6 +124,7 @@ def standstill(program: RecordedProgram, now: float) -> Standstill | None:
         waits,
         what,
         certain,
+        not _is_blocked_for_ever(inside, waits),
         inside.usual_seconds,
         inside.longest_seconds,
         tuple(inside.threads),
@@ -138,9 +150,17 @@ def _silent(seen: SilenceSeen, since: float, inside: StandstillSeen | None, now:
         waits,
         what,
         bool(seen.wait.state),
+        False,
         seen.usual_seconds,
         threads=tuple(seen.threads),
     )
+
+
+def _is_blocked_for_ever(seen: StandstillSeen, waits: str) -> bool:
+    """Return whether nobody lets a program wait so on purpose."""
+    if waits == FILE:  # a terminal, a pipe or a device may be waited for
+        return seen.wait.file.startswith("/") and not seen.wait.file.startswith("/dev/")
+    return waits == LOCK and (seen.call == "with" or "acquire" in f"{seen.call} {seen.inner.function}")
 
 
 def _wait(seen: StandstillSeen) -> tuple[str, str, bool]:

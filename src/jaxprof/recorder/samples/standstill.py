@@ -4,6 +4,9 @@ An iteration has ended where the loop's own events say so, or, without them, whe
 frames at an earlier instruction than the sample before did, and JAX was at work in between: a loop that only waits for
 something also goes round. Nothing is judged here, and nothing costs more than comparing offsets until an iteration is
 missing: then the stacks of all threads and what the system shows of the main thread are read, every few seconds.
+
+Before enough iterations have ended for one to be missing, a main thread that neither runs nor moves on is reported in
+the same way: quick passes between two samples are not seen as iterations.
 """
 
 from __future__ import annotations
@@ -32,7 +35,8 @@ AGAIN_SHARE = 0.1
 """The state is reported again after this share of the time that the standstill has lasted, but not before
 `AGAIN_SECONDS`: a night of it is some hundred reports."""
 FEWEST = 5
-"""Iterations that have to have ended before one can be missing: the first ones compile."""
+"""Iterations that have to have ended before one can be missing: the first ones compile. Until then a thread is missing
+that neither runs nor moves."""
 _INTERVALS_KEPT = 1000
 _THREADS_AT_MOST, _FRAMES_AT_MOST = 32, 24
 _Position = tuple[tuple[int, int], ...]
@@ -56,6 +60,8 @@ class StandstillWatch:
         """Times between the ends that were seen, in order of length."""
         self._position: _Position = ()
         self._still = time.monotonic()
+        self._moved: float | None = None
+        """Monotonic time at which the main thread last ran, or was elsewhere than before; None before JAX was used."""
         self._worked = False
         self._seen: Seen | None = None
         self._innermost: SampledFrame | None = None
@@ -83,6 +89,8 @@ class StandstillWatch:
         self._innermost = stack.frames[0] if stack.read else None
         self._worked = not staged and (self._worked or seen.works or seen.kind == SYNC)
         position = tuple((id(code), offset) for code, offset, kind, _ in reversed(stack.read) if kind == USER)
+        if staged or ((ran or position != self._position) if self._moved is not None else seen.works):
+            self._moved = now
         if position == self._position:
             # A loop that waits for each result is found in the wait by every sample. Where no events tell its
             # iterations, they show in that the thread was woken in between: one that hangs does not run at all.
@@ -98,6 +106,8 @@ class StandstillWatch:
         """Note that the whole process did not run for so long: no iteration was missing meanwhile."""
         if self.passed is not None:
             self.passed += seconds
+        if self._moved is not None:
+            self._moved += seconds
 
     def look(self, now: float, followed: object, step: int | None, stage: StageRunning | None) -> None:
         """Report what the program is in, if an iteration is missing. `followed`: a value that changes with each
@@ -106,10 +116,11 @@ class StandstillWatch:
         if followed != self._followed and None not in (followed, self._followed):
             self._pass(now)
         self._followed, self.step = followed, step
-        if self.passed is None or self._count < FEWEST:
+        since = self.passed if self._count >= FEWEST else self._moved
+        if since is None:
             return
-        quiet = now - self.passed
-        if self._reported is not None and self.passed > self._reported:
+        quiet = now - since
+        if self._reported is not None and since > self._reported:
             self._emit(StandstillSeen(since_seconds=self._reported, over=True))
             self._reported = None
         if quiet < FIRST_SECONDS / 2 or self._used is None:
@@ -118,8 +129,8 @@ class StandstillWatch:
         if quiet < max(FIRST_SECONDS, MISSING_FACTOR * self.usual_seconds) or now < self._due:
             return
         self._due = now + max(AGAIN_SECONDS, AGAIN_SHARE * quiet)
-        self._reported = self.passed
-        self._report(now, stage, self._used)
+        self._reported = since
+        self._report(now, since, stage, self._used)
 
     def _pass(self, now: float) -> None:
         if self.passed is not None and self._count >= FEWEST:
@@ -129,7 +140,7 @@ class StandstillWatch:
         self.passed, self._worked = now, False
         self._count += 1
 
-    def _report(self, now: float, stage: StageRunning | None, before: _Use) -> None:
+    def _report(self, now: float, since: float, stage: StageRunning | None, before: _Use) -> None:
         began, cpu, moved, collections = before
         self._used = used = _use(now)
         ran, self._ran = self._ran, 0.0
@@ -142,7 +153,7 @@ class StandstillWatch:
         state, waits_in, file = system_wait(os.getpid(), self._task)
         self._emit(
             StandstillSeen(
-                since_seconds=self.passed or now,
+                since_seconds=since,
                 usual_seconds=self.usual_seconds,
                 longest_seconds=self._intervals[-1] if self._intervals else 0.0,
                 step=self.step,

@@ -294,7 +294,7 @@ class HomeScreen(SessionScreen, keys="home"):
     def _show_device(self, message: RowList.Highlighted) -> None:
         from jaxprof.tui.home.dialogs import show_device
 
-        show_device(self.app, self.profiler.devices.rows[str(message.rows.key_at(message.index))])
+        show_device(self.app, self.profiler.devices.rows[str(message.rows.row_key(message.index))])
 
     def action_toggle_device(self) -> None:
         """Mark or unmark the device under the cursor to run on."""

@@ -65,7 +65,7 @@ class ClaimList(RowList[Claim]):
         return f"{row.text} {row.location} {row.fix}"
 
     def _lines_at(self, index: int, width: int) -> list[Content]:
-        claim = self.row(self.key_at(index))
+        claim = self.row(self.row_key(index))
         if claim is None:
             return []
         parts = ((claim.text, claim.style), (claim.location, "$primary"), (claim.fix, "$text-muted"))

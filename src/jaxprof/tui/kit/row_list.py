@@ -161,7 +161,7 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
     def count(self) -> int:
         return len(self._keys)
 
-    def key_at(self, index: int) -> Hashable:
+    def row_key(self, index: int) -> Hashable:
         """Return the identity of one row, without copying `keys`, which may have a million."""
         return self._keys[index]
 

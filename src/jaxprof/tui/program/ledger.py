@@ -181,7 +181,7 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
         return lambda width: bar(self._result.of_wall(row.seconds), width, "$phase-compile")
 
     def below(self, index: int, width: int) -> list[Content]:
-        row, last = self.row(self.key_at(index)), self._layout_for(width)[-1]
+        row, last = self.row(self.row_key(index)), self._layout_for(width)[-1]
         room = last.width if last.column.title == "reason" else 0
         if row is None or columns(safe(_whole_reason(row))) <= room:
             return []
