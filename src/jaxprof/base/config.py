@@ -154,7 +154,15 @@ def read_config(folder: Path | None = None) -> Config:
     for path, table in ((project, _of_project(project)), (user_file, user_table)):
         for name, value in table.items():
             if name == KEYS and path == user_file:
-                keys = _keys(value, user_file)
+                hint = 'A key is a text in the table [keys]: "results.compare" = "ctrl+k".'
+                if not isinstance(value, dict):
+                    raise UsageError(f"{user_file}: {KEYS} is {value!r}, not a table", hint)
+                keys = {}
+                for group, inner in value.items():
+                    for action, key in inner.items() if isinstance(inner, dict) else [("", inner)]:
+                        if not isinstance(key, str) or not key.strip():
+                            raise UsageError(f"{user_file}: {KEYS}.{group} is {inner!r}", hint)
+                        keys[f"{group}.{action}" if action else group] = key
                 sources |= {f"{KEYS}.{action}": str(path) for action in keys}
             else:
                 values[name] = setting_value(name, value, f"{path}", _OF_PROJECTS if path == project else _BY_NAME)
@@ -224,19 +232,6 @@ def literal(value: Value) -> str:
     """Return a value as TOML writes it: as JSON does, except that it has no raw DEL."""
     whole = int(value) if isinstance(value, float) and value.is_integer() else value
     return json.dumps(whole, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _keys(value: Any, path: Path) -> dict[str, str]:
-    hint = 'A key is a text in the table [keys]: "results.compare" = "ctrl+k".'
-    if not isinstance(value, dict):
-        raise UsageError(f"{path}: {KEYS} is {value!r}, not a table", hint)
-    flat: dict[str, str] = {}
-    for group, inner in value.items():
-        for action, key in inner.items() if isinstance(inner, dict) else [("", inner)]:
-            if not isinstance(key, str) or not key.strip():
-                raise UsageError(f"{path}: {KEYS}.{group} is {inner!r}", hint)
-            flat[f"{group}.{action}" if action else group] = key
-    return flat
 
 
 def _of_project(path: Path | None) -> dict[str, Any]:

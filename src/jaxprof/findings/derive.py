@@ -106,7 +106,15 @@ def explained(
     concern next to nothing of what they are about, such as the loop of `program`, come last."""
     from_file = session.from_file
     findings = [replace(item, from_file=from_file and bool(item.verify)) for item in items if isinstance(item, Finding)]
-    ranked = sorted(_merged(_without_duplicates(findings)), key=lambda each: rank(each, program))
+    # Another finding reports the cost already: kernels that copy, by their name, the copies in a capture's steps; and
+    # whatever else costs avoidable time, the missing cache, which nearly every run has.
+    costly = {finding.code for finding in findings if finding.seconds}
+    left_out = {"copies_in_steps"} if "host_transfer" in costly else set()
+    if costly - {"cache_off", *_DOUBTFUL}:
+        left_out.add("cache_off")
+    ranked = sorted(
+        _merged(finding for finding in findings if finding.code not in left_out), key=lambda each: rank(each, program)
+    )
     unknown: dict[str, Abstention] = {}
     for item in items:
         if isinstance(item, Abstention):  # of many runs, one that says what is missing is enough
@@ -120,19 +128,6 @@ def explained(
         abstentions=tuple(unknown.values())[:MOST_ABSTENTIONS],
         session=session,
     )
-
-
-def _without_duplicates(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Drop findings whose cost another finding already reports.
-
-    Copies in a capture's steps are dropped if the kernels that copy are a finding, which has their name. The missing
-    cache, which nearly every run has, is dropped if anything in the program itself costs avoidable time.
-    """
-    costly = {finding.code for finding in findings if finding.seconds}
-    left_out = {"copies_in_steps"} if "host_transfer" in costly else set()
-    if costly - {"cache_off", *_DOUBTFUL}:
-        left_out.add("cache_off")
-    return (finding for finding in findings if finding.code not in left_out)
 
 
 def _merged(findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -169,12 +164,7 @@ def program_findings(session: Session, program: ProgramResult, name: str) -> Ite
             compilations=sum(row.count for row in rows),
             fault=finding.code in FAULTS,
         )
-    yield from _compilations_to_keep(program, verify)
-
-
-def _compilations_to_keep(program: ProgramResult, verify: str) -> Iterator[Finding]:
-    """Yield a finding if compilations that no other finding covers are not kept, and are most of what the program
-    did."""
+    # Compilations that no other finding covers, are not kept, and are most of what the program did.
     claimed = sum(
         finding.announced_seconds if finding.estimate else finding.seconds or 0.0 for finding in program.findings
     )

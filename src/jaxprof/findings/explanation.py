@@ -91,19 +91,14 @@ def run_verified(session: Session, name: str, run: Run) -> str:
         where = ("--device" if device_elsewhere(run) is None else "--for", plan.device)
         variant = () if plan.target else ("--variant", plan.variant)
         return command("hlo", plan.target or plan.workload, *variant, *_given(run), *where, "--findings")
-    if _is_committed(plan.target):
+    file, colon, _ = plan.target.rpartition(":")
+    if bool(colon) and file.endswith(".py") and any((folder / ".git").exists() for folder in Path(file).parents):
         return command("compare", "--git", "HEAD", *_given(run), "--device", plan.device, plan.target)
     return f"{command('run', '--from', f'{name}:{run.id}')} && {command('compare', name, 'last')}"
 
 
 def _given(run: Run) -> tuple[str, ...]:
     return tuple(word for argument in run.plan.arguments for word in ("--arg", argument))
-
-
-def _is_committed(target: str) -> bool:
-    """Return whether a function is in a file of a git repository."""
-    file, colon, _ = target.rpartition(":")
-    return bool(colon) and file.endswith(".py") and any((folder / ".git").exists() for folder in Path(file).parents)
 
 
 Subject: TypeAlias = Literal["program", "job", "runs", "comparison", "profile", "nothing"]

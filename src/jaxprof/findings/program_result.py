@@ -33,7 +33,16 @@ def program_result(session: Session, run_id: str) -> ProgramResult:
         sums = ProgramSums(program)
         if run.program is not None:
             _kept[id(program)] = sums
-    key = _key(session, run, program)
+    # The key changes with every event of the result; a running program's clock counts half seconds.
+    sizes: list[object] = []  # what changes with each event that is added to a part of the program
+    for each in fields(program):
+        part = getattr(program, each.name)
+        if isinstance(part, dict):
+            sizes += map(id, part.values())
+        else:
+            sizes.append(len(part) if isinstance(part, list) else id(part))
+    clock = int(2 * session.last_seconds) if program.ended is None else 0
+    key = (*sizes, clock, run.status, run.started_seconds)
     if sums.result is None or sums.key != key or sums.result.run is not run:
         last = run.ended_seconds if run.over and run.ended_seconds is not None else session.last_seconds
         # The process began when it was started if that is known, else with its recording, else with the first event; a
@@ -46,19 +55,6 @@ def program_result(session: Session, run_id: str) -> ProgramResult:
         announced = program.ended.wall_seconds if program.ended is not None else max(0.0, last - began)
         sums.key, sums.result = key, ProgramResult(run, sums, began, announced, session.readings, _find)
     return sums.result
-
-
-def _key(session: Session, run: Run, program: RecordedProgram) -> tuple[object, ...]:
-    """Return a key that changes with every event of the result; a running program's clock counts half seconds."""
-    sizes: list[object] = []  # what changes with each event that is added to a part of the program
-    for each in fields(program):
-        part = getattr(program, each.name)
-        if isinstance(part, dict):
-            sizes += map(id, part.values())
-        else:
-            sizes.append(len(part) if isinstance(part, list) else id(part))
-    clock = int(2 * session.last_seconds) if program.ended is None else 0
-    return (*sizes, clock, run.status, run.started_seconds)
 
 
 def _find(program: ProgramResult) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:

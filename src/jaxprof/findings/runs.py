@@ -91,7 +91,25 @@ def run_findings(session: Session, run: Run, name: str, baselines: Set[str]) -> 
     with."""
     verify = run_verified(session, name, run)
     if run.shown.status not in ("ok", "running", "queued", "cancelled"):
-        yield _failure_finding(session, run, verify)
+        picture = memory_of_run(session, run.id)
+        requested = picture.asked_bytes if picture is not None else None
+        largest = [buffer for buffer in picture.buffers[:_KERNELS_NAMED] if buffer.instruction] if picture else []
+        named = "; largest buffers: " + ", ".join(f"{each.instruction} {bytes_(each.bytes)}" for each in largest)
+        end = run.shown
+        error = end.error.partition("\n")[0] or end.status
+        entry = _FAILED if requested is None else _NO_MEMORY
+        yield Finding(
+            entry.code,
+            f"{run.label} {end.status}: {error}" + (named if requested is not None and largest else ""),
+            own_fix=end.hint or entry.fix,
+            scope="call",
+            bytes=requested,
+            held=True,
+            verify=verify,
+            run=run.id,
+            kernels=tuple(each.instruction for each in largest) if requested is not None else (),
+            fault=True,
+        )
     for warning in result(session, run.id).warnings:
         effect = _EFFECTS.get(warning.code)
         # a baseline serves for comparison, and is not to be changed
@@ -169,28 +187,6 @@ _FAILED = _run("run_failed", "a run failed",
 _NO_MEMORY = _run("out_of_memory", "the device's memory was not enough",
     "An allocation was refused. The largest buffers of the program say what the memory is made of.",
     "Use a smaller size, donate what is replaced, checkpoint, or shard the largest arrays.")  # fmt: skip
-
-
-def _failure_finding(session: Session, run: Run, verify: str) -> Finding:
-    picture = memory_of_run(session, run.id)
-    requested = picture.asked_bytes if picture is not None else None
-    largest = [buffer for buffer in picture.buffers[:_KERNELS_NAMED] if buffer.instruction] if picture else []
-    named = "; largest buffers: " + ", ".join(f"{each.instruction} {bytes_(each.bytes)}" for each in largest)
-    end = run.shown
-    error = end.error.partition("\n")[0] or end.status
-    entry = _FAILED if requested is None else _NO_MEMORY
-    return Finding(
-        entry.code,
-        f"{run.label} {end.status}: {error}" + (named if requested is not None and largest else ""),
-        own_fix=end.hint or entry.fix,
-        scope="call",
-        bytes=requested,
-        held=True,
-        verify=verify,
-        run=run.id,
-        kernels=tuple(each.instruction for each in largest) if requested is not None else (),
-        fault=True,
-    )
 
 
 def run_abstentions(session: Session, runs: Sequence[Run], name: str) -> Iterator[Abstention]:

@@ -56,34 +56,31 @@ def read_text(path: str | os.PathLike[str]) -> str:
     is written out as text. Raises HloError if the file cannot be read, or is neither; whether a text is HLO shows only
     when it is parsed."""
     try:
-        return _text_of(read_whole(path))
+        data = read_whole(path)
+        if data.startswith(_GZIP):
+            data = _decompress(data)
+        if not data:
+            raise HloError("the file is empty")
+        for magic, what in _MAGIC:
+            if data.startswith(magic):
+                raise HloError(f"this is {what}, not HLO", "Give HLO text or an HLO proto.")
+        if data.startswith(_UTF_16):
+            return data.decode("utf-16", "replace")
+        # Of the bytes that cannot occur in text a proto always has some, and a damaged text has few.
+        if controls := sum(octet < 9 or 13 < octet < 27 or 27 < octet < 32 for octet in data[:4096]):
+            try:
+                return proto.text(data)
+            except proto.BeyondLimitError:
+                raise
+            except HloError as error:
+                if controls > 16:
+                    hint = "Give HLO text, an HloProto or an HloModuleProto."
+                    raise HloError(f"this is a binary file, but not an HLO proto: {error.what}", hint) from None
+        return data.decode("utf-8-sig", "replace")
     except OSError as error:
         raise HloError(f"{path}: {system_words(error)}") from None
     except FileRefusedError as error:
         raise HloError(f"{path}: {error.what}", error.hint) from None
-
-
-def _text_of(data: bytes) -> str:
-    if data.startswith(_GZIP):
-        data = _decompress(data)
-    if not data:
-        raise HloError("the file is empty")
-    for magic, what in _MAGIC:
-        if data.startswith(magic):
-            raise HloError(f"this is {what}, not HLO", "Give HLO text or an HLO proto.")
-    if data.startswith(_UTF_16):
-        return data.decode("utf-16", "replace")
-    # Of the bytes that cannot occur in text a proto always has some, and a damaged text has few.
-    if controls := sum(octet < 9 or 13 < octet < 27 or 27 < octet < 32 for octet in data[:4096]):
-        try:
-            return proto.text(data)
-        except proto.BeyondLimitError:
-            raise
-        except HloError as error:
-            if controls > 16:
-                hint = "Give HLO text, an HloProto or an HloModuleProto."
-                raise HloError(f"this is a binary file, but not an HLO proto: {error.what}", hint) from None
-    return data.decode("utf-8-sig", "replace")
 
 
 def holds_hlo(path: str | os.PathLike[str]) -> bool:

@@ -108,7 +108,18 @@ def standstills(found: Standing | None, count: int) -> Iterator[Finding]:
         )
         yield Finding("process_standstill", message, (_state(first).at,), seconds=None, index=None)
         return
-    rest = _rest(found)
+    # for each line the others wait at: `; 511 wait since step 188 in the compiled call of train.py:585`
+    lines = Counter(
+        (state.at.short(process.directory), state.step, state.on_device)
+        for process in found.waiting
+        if (state := process.standstill) is not None and state.at
+    )
+    parts = []
+    for (line, at_step, on_device), number in lines.most_common(3):
+        since = f" since step {integer(at_step)}" if at_step is not None else ""
+        where = "in the compiled call of" if on_device else "at"
+        parts.append(f"{integer(number)} {'waits' if number == 1 else 'wait'}{since} {where} {line}")
+    rest = f"; {', '.join(parts)}" if parts else ""
     for process in found.blamed[:_MOST_BLAMED]:
         state = process.standstill
         if found.why == "ended" or state is None:
@@ -136,18 +147,3 @@ def _stands(processes: Sequence[ProcessFigures]) -> str:
 def _usual_step(found: Standing) -> int | None:
     steps = Counter(_state(process).step for process in found.waiting)
     return steps.most_common(1)[0][0] if steps else None
-
-
-def _rest(found: Standing) -> str:
-    """Return `; 511 wait since step 188 in the compiled call of train.py:585`, for each line the others wait at."""
-    lines = Counter(
-        (state.at.short(process.directory), state.step, state.on_device)
-        for process in found.waiting
-        if (state := process.standstill) is not None and state.at
-    )
-    parts = []
-    for (line, step, on_device), count in lines.most_common(3):
-        since = f" since step {integer(step)}" if step is not None else ""
-        where = "in the compiled call of" if on_device else "at"
-        parts.append(f"{integer(count)} {'waits' if count == 1 else 'wait'}{since} {where} {line}")
-    return f"; {', '.join(parts)}" if parts else ""

@@ -55,7 +55,15 @@ class JobWatch:
     def look(self, now: float) -> None:
         """Say what is new, at `now` seconds by any clock. Raises OSError, and FileRefusedError for a folder without
         a session."""
-        self._begun = self._has_begun() or self._begun
+        # A session may have got such a word since the last look, or a state that was said may be over.
+        begun = bool(self._said)
+        for path in self._folder.glob(f"*{EXTENSION}"):
+            with suppress(OSError), open_regular(path) as file:
+                file.seek(self._offsets.get(path, 0))
+                while block := file.read(1 << 20):
+                    begun = begun or _BEGIN.search(block) is not None
+                self._offsets[path] = file.tell()
+        self._begun = begun or self._begun
         if not self._begun or now < self._due:
             return
         self._begun = False
@@ -75,14 +83,3 @@ class JobWatch:
                 at = f", at {finding.where.short()}" if finding.where and ":" not in finding.message else ""
                 self._say(f"{finding.message}{at}")
         self._said, self._due = said, now + self._pause
-
-    def _has_begun(self) -> bool:
-        """Return whether a session has got such a word since the last call, or a state that was said may be over."""
-        begun = bool(self._said)
-        for path in self._folder.glob(f"*{EXTENSION}"):
-            with suppress(OSError), open_regular(path) as file:
-                file.seek(self._offsets.get(path, 0))
-                while block := file.read(1 << 20):
-                    begun = begun or _BEGIN.search(block) is not None
-                self._offsets[path] = file.tell()
-        return begun

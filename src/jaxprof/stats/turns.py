@@ -213,22 +213,20 @@ def settling_seconds(blocks: Sequence[Sequence[float]]) -> float:
     half = length // 2
     end, begin, until = 0, 0, 1
     while begin < half:
-        if _differs(blocks, slice(begin, min(until, half)), slice(half, length)):
+        # The calls at two places of a block differ by more than the scatter of all blocks, with one direction a third
+        # of the blocks ahead of the other.
+        early = slice(begin, min(until, half))
+        late = slice(half, length)
+        ends = [middle(block[late]) for block in blocks]
+        scatter = middle([abs(call / end - 1) for block, end in zip(blocks, ends, strict=True) for call in block[late]])
+        error = _ERROR_OF_MEDIAN * scatter * math.sqrt(1 / len(blocks[0][early]) + 1 / len(blocks[0][late]))
+        beyond = max(SETTLED_WITHIN, _SURELY * error)
+        ratios = [middle(block[early]) / end - 1 for block, end in zip(blocks, ends, strict=True)]
+        slower, faster = sum(ratio > beyond for ratio in ratios), sum(ratio < -beyond for ratio in ratios)
+        if abs(slower - faster) >= max(2, len(blocks) / 3):
             end = min(until, half)
         begin, until = until, 2 * until
     return middle([math.fsum(block[:end]) for block in blocks]) if end else 0.0
-
-
-def _differs(blocks: Sequence[Sequence[float]], early: slice, late: slice) -> bool:
-    """Return whether the calls at two places of a block differ by more than the scatter of all blocks, with one
-    direction a third of the blocks ahead of the other."""
-    ends = [middle(block[late]) for block in blocks]
-    scatter = middle([abs(call / end - 1) for block, end in zip(blocks, ends, strict=True) for call in block[late]])
-    error = _ERROR_OF_MEDIAN * scatter * math.sqrt(1 / len(blocks[0][early]) + 1 / len(blocks[0][late]))
-    beyond = max(SETTLED_WITHIN, _SURELY * error)
-    ratios = [middle(block[early]) / end - 1 for block, end in zip(blocks, ends, strict=True)]
-    slower, faster = sum(ratio > beyond for ratio in ratios), sum(ratio < -beyond for ratio in ratios)
-    return abs(slower - faster) >= max(2, len(blocks) / 3)
 
 
 def change_within(blocks: Sequence[Sequence[float]]) -> float | None:

@@ -138,7 +138,15 @@ class Nvml:
         whole = handle if key[1] is None else None
         memory = self._ask_of(handle, "nvmlDeviceGetMemoryInfo")
         use = self._ask_of(whole, "nvmlDeviceGetUtilizationRates")
-        memory_bytes = self._process_memory(handle)
+        # NVML lists a process that computes and draws twice, with the same memory.
+        memory_bytes: dict[int, int | None] = {}
+        for question in ("nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetGraphicsRunningProcesses"):
+            for process in self._ask_of(handle, question) or []:
+                pid = _integer(getattr(process, "pid", None))
+                if pid is None:
+                    continue
+                held = _integer(getattr(process, "usedGpuMemory", None))
+                memory_bytes[pid] = max(memory_bytes.get(pid) or 0, held) if held is not None else memory_bytes.get(pid)
         before = self._who.get(key, {})
         who = self._who[key] = {pid: before.get(pid) or _who(pid) for pid in memory_bytes}
         old = self._ask_of(chip, "nvmlDeviceGetTemperature", _TEMPERATURE_GPU)  # to be removed in CUDA 14
@@ -293,18 +301,6 @@ class Nvml:
                 return None
             self._handles[key] = handle
         return self._handles[key]
-
-    def _process_memory(self, handle: Any) -> dict[int, int | None]:
-        """Return the memory by pid; NVML lists a process that computes and draws twice, with the same memory."""
-        used: dict[int, int | None] = {}
-        for question in ("nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetGraphicsRunningProcesses"):
-            for process in self._ask_of(handle, question) or []:
-                pid = _integer(getattr(process, "pid", None))
-                if pid is None:
-                    continue
-                memory = _integer(getattr(process, "usedGpuMemory", None))
-                used[pid] = max(used.get(pid) or 0, memory) if memory is not None else used.get(pid)
-        return used
 
     def _ask_of(self, handle: Any, question: str, *arguments: Any) -> Any:
         return None if handle is None else self._ask(question, handle, *arguments)

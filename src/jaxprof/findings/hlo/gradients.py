@@ -5,7 +5,7 @@ Each function yields one finding at most, about the form that does the most work
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from jaxprof.base.units import bytes_, counted, integer, percent, ratio
@@ -149,7 +149,11 @@ def _many_passes(scene: Scene) -> Finding | None:
     whole = sum(map(scene.work, scene.kernels))
     if not ahead or back < _TIMES * ahead or back < _MOST * whole:
         return None
-    reverse = _is_jacobian(forward, backward)
+    # One forward pass and many backward passes; of examples that are differentiated one by one both are under vmap.
+    batched = [kernel for kernel in backward if f"vmap({_BACKWARD}" in _name(kernel.instruction)]
+    reverse = len(batched) * 2 > len(backward) and not any(
+        "vmap(jvp(" in _name(kernel.instruction) for kernel in forward
+    )
     if not reverse and ahead < _SEEN * whole:
         return None
     worst = max(backward, key=scene.work)
@@ -170,13 +174,6 @@ def _many_passes(scene: Scene) -> Finding | None:
         own_fix="Where a function has more results than arguments, jax.jacfwd takes one pass for each argument; "
         "jax.jacrev takes one for each result. jax.hessian does the right thing for one result.",
     )
-
-
-def _is_jacobian(forward: Sequence[Kernel], backward: Sequence[Kernel]) -> bool:
-    """Return whether one forward pass is followed by many backward passes: of examples that are differentiated one by
-    one both are under vmap."""
-    batched = [kernel for kernel in backward if f"vmap({_BACKWARD}" in _name(kernel.instruction)]
-    return len(batched) * 2 > len(backward) and not any("vmap(jvp(" in _name(kernel.instruction) for kernel in forward)
 
 
 def _name(instruction: Instruction) -> str:

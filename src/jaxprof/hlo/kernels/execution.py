@@ -63,7 +63,22 @@ class Execution:
         for computation, edge in self._descend(self._find_edges):
             if edge is None:
                 self.post_order.append(computation.name)
-        self._counts = self._multiply(module.entry.name if module.entry else "")
+        # callers come before their callees
+        entry = module.entry.name if module.entry else ""
+        counts: dict[str, tuple[int | None, bool]] = {entry: (1, False)}
+        position = {name: number for number, name in enumerate(self.post_order)}
+        for name in reversed(self.post_order):
+            runs, conditional = counts.get(name, (0, False))
+            for call in self.edges[name]:
+                if position.get(call.callee, len(position)) >= position[name]:
+                    continue  # a cycle, which only a malformed module has
+                more = None if runs is None or call.times is None else runs * call.times
+                before, was = counts.get(call.callee, (0, True))
+                total = None if before is None or more is None else before + more
+                if total is not None and total > _MOST_RUNS:
+                    total = None
+                counts[call.callee] = (total, was and (conditional or call.branch))
+        self._counts = counts
 
     def runs(self, computation: Computation) -> tuple[int | None, bool]:
         """Return how often a computation runs in one run of the module, None if a loop's trip count is unknown; and
@@ -141,23 +156,6 @@ class Execution:
         calls = {edge.caller.name for edge in self.edges[computation.name]}
         steps = self._steps(computation)
         return (step for step in steps if not isinstance(step, CallEdge) and step.name not in calls)
-
-    def _multiply(self, entry: str) -> dict[str, tuple[int | None, bool]]:
-        """Return how often each computation runs; callers come before their callees."""
-        counts: dict[str, tuple[int | None, bool]] = {entry: (1, False)}
-        position = {name: number for number, name in enumerate(self.post_order)}
-        for name in reversed(self.post_order):
-            runs, conditional = counts.get(name, (0, False))
-            for edge in self.edges[name]:
-                if position.get(edge.callee, len(position)) >= position[name]:
-                    continue  # a cycle, which only a malformed module has
-                more = None if runs is None or edge.times is None else runs * edge.times
-                before, was = counts.get(edge.callee, (0, True))
-                total = None if before is None or more is None else before + more
-                if total is not None and total > _MOST_RUNS:
-                    total = None
-                counts[edge.callee] = (total, was and (conditional or edge.branch))
-        return counts
 
 
 _NO_LAUNCH = FREE | FINISHING | {""}
@@ -238,16 +236,12 @@ def trip_count(loop: Instruction) -> int | None:
     step = _step(_follow(body, counter.member), counter.member)
     if counter.opcode != "parameter" or start is None or last is None or not step:
         return None
-    return _count(start, step, last, direction)
-
-
-def _count(start: int, step: int, limit: int, direction: str) -> int | None:
     if direction == "NE":
-        count, rest = divmod(limit - start, step)
+        count, rest = divmod(last - start, step)
         return count if count >= 0 and not rest else None
     if direction not in (("LT", "LE") if step > 0 else ("GT", "GE")):
         return None
-    end = limit + {"LE": 1, "GE": -1}.get(direction, 0)
+    end = last + {"LE": 1, "GE": -1}.get(direction, 0)
     return max(0, -((start - end) // step))
 
 

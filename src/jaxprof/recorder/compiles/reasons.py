@@ -205,22 +205,18 @@ def _structure(now: Signature, before: Signature) -> Iterator[_Difference]:
     removed = [name for name in before.names if name not in set(now.names)]
     for kind, names, others in (("added", added, before.names), ("removed", removed, now.names)):
         if names:
-            leaves = _subtrees(names, others)
+            # Leaves under each path at which the trees begin to differ: 12 under `params['head']`; a leaf that is alone
+            # there has its own path.
+            shared = {prefix for leaf in others for prefix in itertools.accumulate(_KEY.findall(leaf))}
+            groups: dict[str, list[str]] = {}
+            for leaf in names:
+                prefixes = list(itertools.accumulate(_KEY.findall(leaf))) or [leaf]
+                groups.setdefault(next((prefix for prefix in prefixes if prefix not in shared), leaf), []).append(leaf)
+            leaves = {under[0] if len(under) == 1 else key: len(under) for key, under in groups.items()}
             listed = dict(itertools.islice(leaves.items(), _NAMES_LISTED))
             yield {"kind": kind, "leaves": listed, "more": len(leaves) - len(listed)}
     if not added and not removed:
         yield {"kind": "argument_order"}
-
-
-def _subtrees(names: list[str], others: Iterable[str]) -> dict[str, int]:
-    """Return how many of the leaves `names` are under each path at which their tree begins to differ from the one with
-    the leaves `others`: 12 under `params['head']`. A leaf that is alone there has its own path."""
-    shared = {prefix for name in others for prefix in itertools.accumulate(_KEY.findall(name))}
-    groups: dict[str, list[str]] = {}
-    for name in names:
-        prefixes = list(itertools.accumulate(_KEY.findall(name))) or [name]
-        groups.setdefault(next((prefix for prefix in prefixes if prefix not in shared), name), []).append(name)
-    return {under[0] if len(under) == 1 else key: len(under) for key, under in groups.items()}
 
 
 def _leaves(now: Signature, before: Signature) -> Iterator[_Difference]:

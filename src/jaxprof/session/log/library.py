@@ -135,7 +135,10 @@ def read_entry(
                 elif isinstance(event, SessionClosed):
                     complete, reason = True, event.reason
                 else:
-                    index, count = _process(event, index, count)
+                    from jaxprof.events import ProcessIdentified  # with all events of programs, which few sessions have
+
+                    if isinstance(event, ProcessIdentified):
+                        index, count = event.index, event.count
     except FileRefusedError as error:
         problem = error.what
     except OSError as error:
@@ -166,13 +169,6 @@ def program_start(path: Path) -> ProgramStarted | None:
             return started if isinstance(started, ProgramStarted) else None
     except (FileRefusedError, OSError, ValueError):
         return None
-
-
-def _process(event: Event, index: int, count: int) -> tuple[int, int]:
-    """Return the index and the number of processes that `event` reports; else the arguments."""
-    from jaxprof.events import ProcessIdentified  # with all events of programs, which few sessions have
-
-    return (event.index, event.count) if isinstance(event, ProcessIdentified) else (index, count)
 
 
 def last_write_seconds(path: Path) -> float:
