@@ -14,6 +14,7 @@ import pytest
 from answer_schemas import schema_of
 from cli.calling import understood
 from golden import kept
+from jaxprof.analysis import programs
 from jaxprof.base.config import SETTINGS
 from jaxprof.base.limits import LIMITS
 from jaxprof.cli.answer_schemas import KINDS
@@ -174,21 +175,27 @@ def _settings():
     return "\n".join(lines) + "\n"
 
 
+FIGURE = r"\d[-+*/ .e\d]*(?: \* [A-Z_]+)?|\(\d+[.e][.e\d-]*, [.e\d-]+\)"
+"""A number, a product with one, or a pair of them."""
+
+
 def _attribution():
     """The state of each kind of work, and the documented figures of the modules that tell them apart."""
     lines = ["| kind | state if it runs | if it is blocked |", "|---|---|---|"]
     lines += [f"| `{kind}` | `{running}` | `{blocked}` |" for kind, (running, blocked) in STATES.items()]
-    lines += ["", "| figure | value | meaning |", "|---|---|---|"]
-    for path in sorted(Path(samples.__file__).parent.glob("*.py")):
-        body = ast.parse(path.read_text()).body
-        for node, after in pairwise(body):
-            documented = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
-            if isinstance(node, ast.Assign) and documented and re.fullmatch(r"\d[-+*/ .e\d]*", ast.unparse(node.value)):
-                meaning = " ".join(str(after.value.value).split())
-                lines.append(
-                    f"| `{path.stem}.{ast.unparse(node.targets[0])}` | {ast.unparse(node.value)} | {meaning} |"
-                )
+    for package in (samples, programs):
+        lines += ["", f"In `{package.__name__}`:", "", "| figure | value | meaning |", "|---|---|---|"]
+        lines += [row for path in sorted(Path(package.__file__).parent.glob("*.py")) for row in _figures(path)]
     return "\n".join(lines) + "\n"
+
+
+def _figures(path):
+    """A row for each figure of a module that has a docstring."""
+    for node, after in pairwise(ast.parse(path.read_text()).body):
+        documented = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+        if isinstance(node, ast.Assign) and documented and re.fullmatch(FIGURE, ast.unparse(node.value)):
+            meaning = " ".join(str(after.value.value).split())
+            yield f"| `{path.stem}.{ast.unparse(node.targets[0])}` | {ast.unparse(node.value)} | {meaning} |"
 
 
 REFERENCES = {

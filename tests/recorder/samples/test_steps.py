@@ -17,7 +17,7 @@ import pytest
 
 from jaxprof import recorder
 from jaxprof.events import LoopSite
-from jaxprof.events.programs import hot_loop
+from jaxprof.events.programs import SPELL_EVENTS, hot_loop
 from jaxprof.recorder.samples import monitored_loop, steps
 from jaxprof.recorder.samples.flow import LOOPS, is_unchanging, span_of, under_a_condition
 from jaxprof.recorder.samples.loops import loops_at, loops_of
@@ -282,12 +282,12 @@ class TestMonitoring:
         assert event.seconds == pytest.approx(sum(event.intervals_seconds))
 
     def test_a_fast_loop_is_watched_only_for_a_while(self):
-        counter, event = _counted(3 * monitored_loop.MOST_EVENTS)
+        counter, event = _counted(3 * SPELL_EVENTS)
         counter.look()
         _train(10)
         again = counter.collect(3.0)
         counter.close()
-        assert event.count < monitored_loop.MOST_EVENTS
+        assert event.count < SPELL_EVENTS
         assert len(event.intervals_seconds) <= steps.MOST_INTERVALS
         assert again.count == 9
 

@@ -123,26 +123,29 @@ def _may_be_delayed(line: SampledLine | Spot) -> bool:
 UNKNOWN = "unknown"
 LAUNCH_SECONDS = (1e-6, 25e-6)
 """Least and most seconds that the calling thread needs to launch a compiled function of few arguments without the
-interpreter's lock. A thread that runs for longer computes the function itself, as on a CPU."""
+interpreter's lock. A thread that runs for longer computes the function itself, as on a CPU. If the most is too low, a
+slow launch counts as the device's work; if it is too high, the verdict of brief calls stays unknown."""
 LAUNCH_SHARE = 0.5
 """Least time of a launch over the time that the same call spends with the interpreter's lock to look at its arguments.
-An empty call has a ratio of 0.5 to 1.4."""
+An empty call has a ratio of 0.5 to 1.4. If it is too high, calls count as dispatch-bound that compute."""
 LAUNCH_LEAF_SECONDS = 5e-6
 """Most seconds that each argument adds to a launch; this allows for as many results (2 µs for both together), or for
-the copy of a number or of a small NumPy array (5 µs)."""
+the copy of a number or of a small NumPy array (5 µs). If it is too low, calls of many leaves count as the device's."""
 EMPTY_CALL_SHARES = (0.75, 1.3)
-"""Least and most time of a call's own work over that of an empty call, measured in another process."""
+"""Least and most time of a call's own work over that of an empty call, measured in another process. The wider, the more
+of brief calls stays unknown."""
 UNCOUNTED = 1.25
 """Largest ratio of all iterations to those that the timed ones make up, if nothing counts them: brief iterations take
-up to half as long again while their lines are timed."""
+up to half as long again while their lines are timed, which makes their number too low."""
 CALLBACK_CALL = 50
 """Most time of Python around the call of a function that calls Python, over that of an empty call: measured were 17 to
-19 for one with `jax.debug.print`, and 30 to 34 for one with an ordered callback, where neither was called back."""
+19 for one with `jax.debug.print`, and 30 to 34 for one with an ordered callback, where neither was called back. If it
+is too low, a call's own Python counts as that of a callback."""
 MOST_ARGUMENTS = 256
 """Most arrays, and most Python numbers, with which an empty call is timed."""
 WAKE_SECONDS = 10e-6
 """Most seconds that a fetch of a result takes on the calling thread itself, besides the device's time: the call, going
-to sleep and waking up (5 to 8 µs measured on a CPU)."""
+to sleep and waking up (5 to 8 µs measured on a CPU). If it is too low, brief fetches count as the device's."""
 PREEMPTED = "preempted"
 IDLE = "idle"
 OUTSIDE = frozenset({"import", IDLE, PREEMPTED})

@@ -126,10 +126,10 @@ SIGNAL, UNKNOWN, SUSPENDED = "signal", "unknown", "suspended"
 """Causes of a pause. `signal`: SIGSTOP, ctrl+z or the like. `unknown`: the whole process was paused by a signal that
 also paused its recorder, or with its container. `suspended`: the machine slept."""
 _CAUSES = {"state": SIGNAL, "standstill": UNKNOWN, "clock": SUSPENDED}
-LEAST_SECONDS = 0.2
-"""Shortest pause reported in seconds: twice the interval between two looks at a process."""
 _UNSURE_SECONDS = 0.1
-"""Uncertainty of the begin and end of a pause."""
+"""Interval between two looks at a process, by which the begin and the end of a pause are uncertain."""
+LEAST_SECONDS = 2 * _UNSURE_SECONDS
+"""Shortest pause reported."""
 
 
 @frozen

@@ -13,13 +13,13 @@ from statistics import median
 from jaxprof.base.grouping import grouped, totals
 from jaxprof.base.values import field, frozen
 from jaxprof.events import ProgramSampled, SourceLocation, StepsCounted, StepsTaken
+from jaxprof.events.programs import SPELL_EVENTS
 
 _FEW_STEPS = 5
 """Number of single steps below which no jitter is given."""
 BRIEF_SECONDS = 1e-3
 """Mean iteration in seconds below which the median is the better figure. Most longer iterations may only queue their
 step while a few wait for all of them; the mean is then right."""
-SPELL_EVENTS = 500
 
 
 @frozen

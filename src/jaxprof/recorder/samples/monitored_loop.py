@@ -25,6 +25,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from jaxprof.base.values import dataclass, field
+from jaxprof.events.programs import SPELL_EVENTS
 from jaxprof.recorder.cpython import monitoring
 from jaxprof.recorder.guest import ReplacedName, raised_by_program
 from jaxprof.recorder.samples.call_text import maker_of
@@ -46,8 +47,6 @@ _FEWEST = 200
 _Callback = Callable[[object, int, int], object]
 
 
-MOST_EVENTS = 500
-"""Limit for the line events in one spell, at about 0.3 µs each."""
 EVENT_SECONDS_AT_MOST = 2e-6
 """Upper limit for the cost of recording the beginning of a line. Below it, the estimate is the mean of the line that
 takes least, such as the head of a `for`, which takes next to nothing itself."""
@@ -156,7 +155,7 @@ def _spell_callbacks(
     variable costs half as much as an attribute."""
     targets, first, last = loop.targets, loop.line, loop.last_line
     disable, clock, current = monitoring().DISABLE, time.perf_counter, _thread.get_ident
-    most = MOST_EVENTS
+    most = SPELL_EVENTS
 
     def on_jump(code: object, offset: int, destination: int) -> object:
         further = watched[1](code, offset, destination) if watched is not None else disable

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from types import CodeType, FrameType
 
 from jaxprof.events import StepsCounted, StepsTaken, TimedLine
-from jaxprof.events.programs import hot_loop
+from jaxprof.events.programs import SPELL_EVENTS, hot_loop
 from jaxprof.recorder.cpython import HAS_MONITORING, IS_KNOWN, READS_ANYWHERE
 from jaxprof.recorder.samples.iterations import (
     PROOFS,
@@ -27,7 +27,6 @@ from jaxprof.recorder.samples.iterations import (
 )
 from jaxprof.recorder.samples.loops import Loop
 from jaxprof.recorder.samples.monitored_loop import (
-    MOST_EVENTS,
     MOST_MOMENTS,
     SHORTEST_SECONDS,
     LineTimes,
@@ -325,11 +324,11 @@ class StepCounter:
             taken = list(made)
             times = self._calls.setdefault(code, LineTimes(code.co_firstlineno))
             finished = times.take(without(taken, self._pauses))
-            if len(taken) >= MOST_EVENTS:  # a function that has filled its list is not recorded any further
+            if len(taken) >= SPELL_EVENTS:  # a function that has filled its list is not recorded any further
                 del calls[code]
             else:
                 del made[:finished]
-        if len(moments) < MOST_EVENTS:
+        if len(moments) < SPELL_EVENTS:
             del moments[:done]
             if not done or set(self._functions_to_time()) <= set(self._called):
                 return
