@@ -56,7 +56,7 @@ import numpy as np  # noqa: E402
 
 from jaxprof.analysis.runs.ab import ab_results  # noqa: E402
 from jaxprof.facts.gate import read_limits  # noqa: E402
-from jaxprof.findings.compare.gate import judged_times  # noqa: E402
+from jaxprof.findings.compare.gate import judge_times  # noqa: E402
 from jaxprof.session import Session  # noqa: E402
 from jaxprof.session.log.reader import load  # noqa: E402
 from jaxprof.stats.location import t_quantile  # noqa: E402
@@ -203,7 +203,7 @@ def ab(workload: str, variants: Sequence[str], folder: Path) -> list[Compared]:
 def gate_of(path: Path, workload: str, variants: Sequence[str]) -> list[Compared]:
     """What the gate says of a session of `ab`: of each side as it does of its only one."""
     (compared,) = ab_results(load(path, Session))
-    rows = [judged_times(GATE, replace(compared, versus=(one,)), read_limits([GATE]))[0] for one in compared.versus]
+    rows = [judge_times(GATE, replace(compared, versus=(one,)), read_limits([GATE]))[0] for one in compared.versus]
     return [
         Compared("ab's gate", workload, variant, GATE_VERDICTS[row.state], row.reason)
         for variant, row in zip(variants, rows, strict=True)

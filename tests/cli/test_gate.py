@@ -19,7 +19,7 @@ from jaxprof.cli.commands.gate import _exit_code
 from jaxprof.cli.output import ExitCode
 from jaxprof.facts.gate import read_limit, read_limits
 from jaxprof.findings.compare import FigureDifference
-from jaxprof.findings.compare.gate import GateBase, GateResult, GateRow, judged, judged_times
+from jaxprof.findings.compare.gate import GateBase, GateResult, GateRow, judge_facts, judge_times
 from jaxprof.findings.compare.session_difference import run_difference
 from jaxprof.session.run import UNLIKE_RESULTS
 from job_folders import ALL_REDUCE, job, loop
@@ -28,7 +28,7 @@ from tables import rows
 
 
 def _state(before, after, limit):
-    (row,) = judged("x", run_difference(before, before.runs["r1"], after, after.runs["r1"]), [read_limit(limit)])
+    (row,) = judge_facts("x", run_difference(before, before.runs["r1"], after, after.runs["r1"]), [read_limit(limit)])
     return row.state
 
 
@@ -201,7 +201,7 @@ def measured(call_seconds, compile_seconds, launches=3, *more):
 
 
 def states(found, *limits):
-    return {row.limit.text: row.state for row in judged_times("x", found, read_limits(limits))}
+    return {row.limit.text: row.state for row in judge_times("x", found, read_limits(limits))}
 
 
 def test_a_call_and_a_compile_that_took_longer_pass_their_limits():
@@ -223,8 +223,8 @@ def test_one_launch_decides_no_compile_time():
 
 def test_the_intervals_of_several_limits_hold_together():
     found = measured(0.011, 1.0)
-    (alone,) = judged_times("x", found, read_limits(["run:5%"]))
-    beside, _ = judged_times("x", found, read_limits(["run:5%", "compile:20%"]))
+    (alone,) = judge_times("x", found, read_limits(["run:5%"]))
+    beside, _ = judge_times("x", found, read_limits(["run:5%", "compile:20%"]))
     assert alone.times.half_width < beside.times.half_width
     assert alone.growth == beside.growth
 

@@ -26,7 +26,7 @@ from jaxprof.facts import recorder
 from jaxprof.facts.comparisons import ab_json
 from jaxprof.facts.devices import DEVICES, list_devices
 from jaxprof.facts.gate import GATE, read_limits
-from jaxprof.findings.compare.gate import GateBase, GateResult, judged_times
+from jaxprof.findings.compare.gate import GateBase, GateResult, judge_times
 from jaxprof.report.envelope import answer_pieces
 from job_folders import captures, job, loop, process
 from report import sessions, test_sides
@@ -243,7 +243,7 @@ def sides():
 def gate_of_times():
     measured = ab_results(fold(sessions.HEADER, sides()))[0]
     base = GateBase("HEAD", "revision", "/home/me/work", commit="19789fa", dirty=True)
-    rows = judged_times("train.py:step", measured, read_limits(["run:5%"]))
+    rows = judge_times("train.py:step", measured, read_limits(["run:5%"]))
     return recorder(GATE)(GateResult(base=base, rows=tuple(rows), notes=("a note",), measured=measured))
 
 

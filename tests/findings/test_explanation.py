@@ -34,7 +34,7 @@ from jaxprof.analysis.runs.ceilings import of_call
 from jaxprof.events.finding import Finding
 from jaxprof.findings.catalogue import entries
 from jaxprof.findings.explanation import rank
-from jaxprof.findings.modules import KernelWeights, priced, weights_of_call, without_overlap
+from jaxprof.findings.modules import KernelWeights, weights_of_call, with_cost, without_overlap
 from jaxprof.hlo.kernels.kernels import kernels
 from jaxprof.report.explain import answers
 from report import sessions
@@ -258,9 +258,9 @@ def test_a_finding_in_a_function_of_xla_has_at_most_the_time_of_its_call(mark, s
     """)
     weights = KernelWeights(scope="call", shares={"call": 0.9, "first": 0.05, "other": 0.05}, seconds=1.0)
     by_name = {each.name: each for each in kernels(module)}
-    both = priced(Finding("copy_traffic", "", kernels=("y", "first")), weights, by_name)
+    both = with_cost(Finding("copy_traffic", "", kernels=("y", "first")), weights, by_name)
     assert both.seconds == pytest.approx(0.05 + (seconds or 0.0)), "what stands before the call is timed by itself"
-    found = priced(Finding("whole_carry", "", kernels=("y",)), weights, by_name)
+    found = with_cost(Finding("whole_carry", "", kernels=("y",)), weights, by_name)
     assert (found.seconds, found.saves_seconds) == (seconds, None)
     assert found.at_most is (seconds is not None)
 

@@ -38,8 +38,8 @@ def test_a_program_is_recorded_again_unless_it_records_itself():
     assert model.record_again(program("module", "-m", "train")) == "jaxprof script --plain -m train"
     assert model.record_again(program("script", "-rf", "-x")) == "jaxprof script --plain ./-rf -x"
     assert model.record_again(program("record")) == ""
-    assert model.program_verified("s", program()) == f"{script} && jaxprof compare s last"
-    assert model.program_verified("s", program("record")) == "jaxprof compare s last"
+    assert model.program_verification("s", program()) == f"{script} && jaxprof compare s last"
+    assert model.program_verification("s", program("record")) == "jaxprof compare s last"
 
 
 VERIFIED = {
@@ -63,17 +63,17 @@ def test_a_function_is_compared_with_the_committed_one_where_there_is_one(tmp_pa
     file, told = str(tmp_path / "deep" / "f"), {}
     for case, spec in VERIFIED.items():
         given = {**spec, "target": spec["target"].replace("FILE", file)} if "target" in spec else spec
-        told[case] = figures_text(model.run_verified(COMPARED, "s", run(**given)).replace(file, "FILE"))
+        told[case] = figures_text(model.run_verification(COMPARED, "s", run(**given)).replace(file, "FILE"))
     held_cases("verifying.txt", told)
 
 
 def test_a_measurement_is_made_longer_and_a_comparison_whole():
-    assert runs.measured_longer(COMPARED, "s", run()) == "jaxprof run --from s:r2 --launches 10"
-    assert runs.measured_longer(COMPARED, "s", run(side="B")) == "jaxprof compare f.py g.py --launches 10"
+    assert runs.longer_run_command(COMPARED, "s", run()) == "jaxprof run --from s:r2 --launches 10"
+    assert runs.longer_run_command(COMPARED, "s", run(side="B")) == "jaxprof compare f.py g.py --launches 10"
     words = ["jaxprof", "compare", "f.py", "g.py", "--launches", "1", "--seed", "10"]
     once = SimpleNamespace(header=SimpleNamespace(command=words))
-    assert runs.measured_longer(once, "s", run(side="B")) == "jaxprof compare f.py g.py --seed 10 --launches 10"
-    assert not any(runs.measured_longer(COMPARED, "s", run(how=how)) for how in ("compile", "imported", "program"))
+    assert runs.longer_run_command(once, "s", run(side="B")) == "jaxprof compare f.py g.py --seed 10 --launches 10"
+    assert not any(runs.longer_run_command(COMPARED, "s", run(how=how)) for how in ("compile", "imported", "program"))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_measurement_is_made_longer_and_a_comparison_whole():
 )
 def test_a_run_is_captured_with_all_that_it_was_given(typed, spec, captured):
     session = SimpleNamespace(header=SimpleNamespace(command=["jaxprof", *typed.split()]))
-    assert runs.captured_too(session, run(**spec)) == (f"jaxprof {captured}" if captured else "")
+    assert runs.capture_command(session, run(**spec)) == (f"jaxprof {captured}" if captured else "")
 
 
 @pytest.mark.parametrize(
@@ -115,13 +115,13 @@ def test_the_same_command_is_not_proposed_where_this_python_cannot_time_lines(wa
     lines = [made.line(88, 0.24, "device_busy", "step"), made.line(88, 0.76, "host_busy", kind="unseen")]
     warnings = [e.WarningRaised(run=made.RUN, code="steps_not_counted", message=message) for message in warned]
     seen = made.result(*made.steady(10, {"host_busy": 1.0}, lines), *warnings)
-    assert derive.undecided(seen) == (reason, command)
+    assert derive.missing_verdict(seen) == (reason, command)
 
 
 def test_the_same_command_is_not_proposed_where_the_loop_was_too_short():
     line = made.line(88, 0.05, "device_busy", "step")
     seen = made.result(made.sampled(0, 0.05, {"device_busy": 0.05}, [line]))
-    reason, command = derive.undecided(seen)
+    reason, command = derive.missing_verdict(seen)
     assert reason.startswith("it was too short")
     assert "a recording with" in reason
     assert command == ""
@@ -218,7 +218,7 @@ def finding(code, run="r1", *, fault=False, **cost):
 
 
 def explained(*findings, abstentions=()):
-    return derive.explained(Session(), "s", "runs", [*findings, *abstentions], derive.MOST_FINDINGS)
+    return derive.make_explanation(Session(), "s", "runs", [*findings, *abstentions], derive.MOST_FINDINGS)
 
 
 @pytest.mark.parametrize(

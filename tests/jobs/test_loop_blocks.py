@@ -40,7 +40,7 @@ def certain(*rows, paces=()):
 
 def stretches(*shares, skipped=0):
     """When each of these processes was late, beside the others."""
-    loops = [process(each).windows.chosen(slice(skipped, None)) for each in shares]
+    loops = [process(each).windows.select(slice(skipped, None)) for each in shares]
     found = differences(loops, [7.0] * len(loops), ["data"])["data"]
     late = [found.late_period(number) for number in range(len(loops))]
     return [each and (each[0].began_seconds, each[0].ended_seconds) for each in late]

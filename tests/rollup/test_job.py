@@ -16,7 +16,7 @@ import program_events
 from jaxprof.jobs import job as rollup_job
 from jaxprof.jobs.folder import ROLL_UP_ENDING, ROLL_UP_FOLDER, job_sessions
 from jaxprof.jobs.job import JobSteps, read_job_figures, read_job_files
-from jaxprof.jobs.roll_ups import compact_all, files_of, opened, outdated
+from jaxprof.jobs.roll_ups import compact_all, files_of, find_outdated, open_roll_ups
 from jaxprof.jobs.step_grid import PARTS_OF
 from jaxprof.rollup.making import file_of, roll_up
 from jaxprof.session.log import load as load_session
@@ -137,7 +137,7 @@ def test_unusable_roll_up_is_replaced_by_its_session(tmp_path, three_rolled, rea
     assert read_sessions == ["process-00001.jaxprof"]
     assert comparable(found).processes == comparable(expected).processes
     assert comparable(found).findings == comparable(expected).findings
-    assert outdated(tmp_path)[0] == [tmp_path / "process-00001.jaxprof"]
+    assert find_outdated(tmp_path)[0] == [tmp_path / "process-00001.jaxprof"]
 
 
 def test_a_roll_up_alone_is_shown_and_that_is_said(tmp_path, three_rolled):
@@ -175,7 +175,7 @@ def test_what_is_no_regular_file_is_no_part_of_a_roll_up(tmp_path):
 def test_what_roll_ups_unpack_to_is_bounded_in_rows_and_time(tmp_path, monkeypatch):
     monkeypatch.setenv("JAXPROF_LIMITS", "processes=1")
     roll_all(job(tmp_path, loop()))
-    with opened(tmp_path) as roll_ups:
+    with open_roll_ups(tmp_path) as roll_ups:
         many = "SELECT process, unnest(range(1000)) FROM {files}"
         assert len(roll_ups.rows("processes", many, most=1000)) == 1000
         assert not roll_ups.notices

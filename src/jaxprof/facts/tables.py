@@ -28,9 +28,9 @@ from jaxprof.facts import (
     within,
 )
 from jaxprof.facts.units import LIST, ROWS, TEXT, TRUTH
-from jaxprof.findings.explanation import command, program_verified, run_verified
+from jaxprof.findings.explanation import command, program_verification, run_verification
 from jaxprof.findings.program_result import program_result
-from jaxprof.findings.runs import measured_longer, warned
+from jaxprof.findings.runs import longer_run_command, warning_finding
 from jaxprof.session import Session
 
 
@@ -52,7 +52,7 @@ def _rows(session: Session, name: str) -> Iterator[_Row]:
     for run in session.runs.values():
         if run.plan.how == "program" or run.program is not None:
             program = program_result(session, run.id)
-            verify = program_verified(name, program)
+            verify = program_verification(name, program)
             for finding in program.findings:
                 yield _Row("program", replace(finding, verify=verify, run=run.id))
         module = module_of(session, run)
@@ -60,15 +60,15 @@ def _rows(session: Session, name: str) -> Iterator[_Row]:
             from jaxprof.findings.modules import findings_of_run
 
             verify = (
-                run_verified(session, name, run)
+                run_verification(session, name, run)
                 if run.plan.how not in ("program", "imported")
                 else command("explain", name)
             )
             for finding in findings_of_run(session, run, module):
                 yield _Row("hlo", replace(finding, verify=verify, run=run.id))
-        again = measured_longer(session, name, run)
+        again = longer_run_command(session, name, run)
         for warning in result(session, run.id).warnings:
-            yield _Row("measurement", replace(warned(warning), verify=again, run=run.id))
+            yield _Row("measurement", replace(warning_finding(warning), verify=again, run=run.id))
 
 
 FINDINGS = Relation(

@@ -22,11 +22,11 @@ from jaxprof.findings.explanation import (
     Subject,
     code_line,
     command,
-    concerned_share,
     is_command_of,
-    program_verified,
+    program_verification,
     rank,
     record_again,
+    subject_share,
 )
 from jaxprof.session.files import path_word
 from jaxprof.session.run import IMPORTED
@@ -62,16 +62,16 @@ def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Ex
         items += program_abstentions(program, has_capture=has_capture, has_function=measured)
     subject: Subject = "nothing"
     if len(session.runs) > len(recorded):
-        from jaxprof.findings.runs import explained_runs
+        from jaxprof.findings.runs import explain_runs
 
-        subject, others = explained_runs(session, recorded[0] if recorded else None, name)
+        subject, others = explain_runs(session, recorded[0] if recorded else None, name)
         items += others
     longest = max(recorded, key=lambda program: program.wall_seconds, default=None)
     if subject != "comparison":
         from jaxprof.findings.unexplained import unexplained_part
 
         found = [item for item in items if isinstance(item, Finding)]
-        concerned = [concerned_share(each, longest) for each in found]
+        concerned = [subject_share(each, longest) for each in found]
         large = [each for each, share in zip(found, concerned, strict=True) if share is None or share >= SMALL]
         part = unexplained_part(session, longest, large, name)
         costs = (share or 0.0 for each, share in zip(found, concerned, strict=True) if each.code != "cache_off")
@@ -83,7 +83,7 @@ def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Ex
             items = [replace(note, leads=True), *items] if leads else [*items, note]
             if note.command.startswith("jaxprof script"):  # it says what a capture would show
                 items = [item for item in items if not (isinstance(item, Abstention) and item.code == "no_capture")]
-    return explained(session, name, "program" if recorded else subject, items, most, longest)
+    return make_explanation(session, name, "program" if recorded else subject, items, most, longest)
 
 
 def _has_bad_capture(session: Session) -> bool:
@@ -94,7 +94,7 @@ def _has_bad_capture(session: Session) -> bool:
     return any(row.verdict == "bad" and row.code in DOUBTED_CHECKS for row in rows)
 
 
-def explained(
+def make_explanation(
     session: Session,
     name: str,
     subject: Subject,
@@ -113,7 +113,8 @@ def explained(
     if costly - {"cache_off", *_DOUBTFUL}:
         left_out.add("cache_off")
     ranked = sorted(
-        _merged(finding for finding in findings if finding.code not in left_out), key=lambda each: rank(each, program)
+        _merge_runs(finding for finding in findings if finding.code not in left_out),
+        key=lambda each: rank(each, program),
     )
     unknown: dict[str, Abstention] = {}
     for item in items:
@@ -130,7 +131,7 @@ def explained(
     )
 
 
-def _merged(findings: Iterable[Finding]) -> Iterator[Finding]:
+def _merge_runs(findings: Iterable[Finding]) -> Iterator[Finding]:
     """Merge the findings of each code and line into the one of the run where it costs most, with the other runs named.
     The fix is the same for all of them. Findings about a program, or a failure, stay separate."""
     groups: dict[tuple[object, ...], list[Finding]] = {}
@@ -150,7 +151,7 @@ _UNTIMED = "lines are not timed, "
 
 def program_findings(session: Session, program: ProgramResult, name: str) -> Iterator[Finding]:
     """Yield the findings of a recorded program; their seconds are parts of its wall time."""
-    verify = program_verified(name, program)
+    verify = program_verification(name, program)
     from jaxprof.findings.programs import FAULTS
 
     for finding in program.findings:
@@ -177,7 +178,7 @@ def program_findings(session: Session, program: ProgramResult, name: str) -> Ite
             yield replace(with_share(program, unclaimed), verify=verify, run=program.run.id)
 
 
-def undecided(program: ProgramResult) -> tuple[str, str]:
+def missing_verdict(program: ProgramResult) -> tuple[str, str]:
     """Return why there is no verdict, and the command that would give one; no command if this Python cannot time
     lines, or if the same program would be as short again."""
     from jaxprof.analysis.programs.verdict import LEAST_SAMPLES, UNTIMED
@@ -214,7 +215,7 @@ def program_abstentions(
         yield Abstention("no_jax", note or "JAX was not seen at work", record_again(program))
         return
     if program.verdict.kind is None and program.verdict.reason:
-        reason, again = undecided(program)
+        reason, again = missing_verdict(program)
         what = "the loop" if program.hot.where is not None else "the program's work"
         function = "" if has_function else brief_function(program)
         if function and (measured := record_again(program, "--function", function)):

@@ -44,7 +44,7 @@ def record_again(program: ProgramResult, *options: str) -> str:
     return command("script", "--plain", *options, path if path == "-m" else path_word(path), *arguments)
 
 
-def program_verified(name: str, program: ProgramResult) -> str:
+def program_verification(name: str, program: ProgramResult) -> str:
     """Return the command that records the changed program and compares it with this session."""
     again = record_again(program)
     compared = command("compare", name, "last")
@@ -58,7 +58,7 @@ def is_command_of(session: Session, proposed: str) -> bool:
     return bool(words) and [*_without(apart, recorded)] == [*_without(apart, words)]
 
 
-def compared_again(session: Session, *options: str) -> str:
+def comparison_command(session: Session, *options: str) -> str:
     """Return the command of the session's comparison with these options; empty if the session does not hold it. Its
     answer goes where answers go by default: the file that the first one wrote is there."""
     name, *words = session.header.command[1:] or [""]
@@ -79,25 +79,25 @@ def _without(left_out: Collection[str], words: Sequence[str]) -> Iterator[str]:
             next(rest, None)
 
 
-def run_verified(session: Session, name: str, run: Run) -> str:
+def run_verification(session: Session, name: str, run: Run) -> str:
     """Return the command that measures a changed function. In a repository it compares the function with the committed
     one, otherwise it measures the run again; for a side, the comparison's command."""
     plan = run.plan
     if plan.side:
-        return compared_again(session)
+        return comparison_command(session)
     if plan.how == "compile":
         from jaxprof.analysis.runs.ceilings import device_elsewhere
 
         where = ("--device" if device_elsewhere(run) is None else "--for", plan.device)
         variant = () if plan.target else ("--variant", plan.variant)
-        return command("hlo", plan.target or plan.workload, *variant, *_given(run), *where, "--findings")
+        return command("hlo", plan.target or plan.workload, *variant, *_argument_options(run), *where, "--findings")
     file, colon, _ = plan.target.rpartition(":")
     if bool(colon) and file.endswith(".py") and any((folder / ".git").exists() for folder in Path(file).parents):
-        return command("compare", "--git", "HEAD", *_given(run), "--device", plan.device, plan.target)
+        return command("compare", "--git", "HEAD", *_argument_options(run), "--device", plan.device, plan.target)
     return f"{command('run', '--from', f'{name}:{run.id}')} && {command('compare', name, 'last')}"
 
 
-def _given(run: Run) -> tuple[str, ...]:
+def _argument_options(run: Run) -> tuple[str, ...]:
     return tuple(word for argument in run.plan.arguments for word in ("--arg", argument))
 
 
@@ -182,7 +182,7 @@ _AT_MOST_WEIGHT = 0.5
 """Weight of an upper bound on the saved time; it ranks behind a certain cost of the same size."""
 
 
-def concerned_share(finding: Finding, program: ProgramResult | None = None) -> float | None:
+def subject_share(finding: Finding, program: ProgramResult | None = None) -> float | None:
     """Return the share of what a finding is about: of the loop of a program, which may be a small part of its wall
     time; else of its scope. None if that is unknown."""
     if finding.scope != "program" or program is None or finding.seconds is None:
@@ -195,7 +195,7 @@ def rank(finding: Finding, program: ProgramResult | None = None) -> tuple[float 
     """Return the sort key of a finding: faults first, what was tried and is faster, then by cost in time and in bytes;
     then those about a compilation, whose seconds are no part of a call's; last those that concern next to nothing of
     what they are about, such as the loop of `program`."""
-    share = concerned_share(finding, program)
+    share = subject_share(finding, program)
     seconds = finding.saves_seconds if finding.saves_seconds is not None else finding.seconds
     weight = (seconds or 0.0) * (_AT_MOST_WEIGHT if finding.at_most else 1.0)
     small = share is not None and share < SMALL and not finding.fault

@@ -119,11 +119,11 @@ def module_findings(
     explained: set[str] = set()
     with_costs = []
     for finding in found:
-        with_cost = priced(finding, weights, by_name)
-        if with_cost is None or (finding.code == SLOW_KERNEL.code and explained.intersection(finding.kernels)):
+        costed = with_cost(finding, weights, by_name)
+        if costed is None or (finding.code == SLOW_KERNEL.code and explained.intersection(finding.kernels)):
             continue
-        explained.update(finding.kernels if with_cost.seconds is not None else ())
-        with_costs.append(with_cost)
+        explained.update(finding.kernels if costed.seconds is not None else ())
+        with_costs.append(costed)
     for finding in without_overlap(with_costs, weights, by_name):
         yield replace(
             finding,
@@ -141,7 +141,7 @@ def without_overlap(
     of their kernels."""
     claimed: set[str] = set()
     for finding in sorted(found, key=rank):
-        names = {name for kernel in finding.kernels for name in _timed_as(kernel, by_name)}
+        names = {name for kernel in finding.kernels for name in _capture_names(kernel, by_name)}
         names |= _functions(finding, by_name)
         if finding.seconds is None or weights.seconds is None or names.isdisjoint(claimed):
             yield finding
@@ -167,9 +167,9 @@ def _slow(session: Session, module: Module, run: Run) -> Iterator[Finding]:
         yield SLOW_KERNEL.complete(Finding(code, message, places, own_fix=fix or None, kernels=(kernel.name,)))
 
 
-def priced(finding: Finding, weights: KernelWeights, by_name: Mapping[str, Kernel]) -> Finding | None:
+def with_cost(finding: Finding, weights: KernelWeights, by_name: Mapping[str, Kernel]) -> Finding | None:
     """Return the finding with its cost; None if the kernels take next to no time."""
-    timed_names = dict.fromkeys(name for kernel in finding.kernels for name in _timed_as(kernel, by_name))
+    timed_names = dict.fromkeys(name for kernel in finding.kernels for name in _capture_names(kernel, by_name))
     share = sum(weights.shares.get(name, 0.0) for name in timed_names)
     saves = _SAVES[finding.code]
     if calls := _functions(finding, by_name) - timed_names.keys():  # which may do more than what the finding is about
@@ -200,7 +200,7 @@ def _functions(finding: Finding, by_name: Mapping[str, Kernel]) -> set[str]:
     return {calls[kernel.computation] for kernel in kernels if kernel.computation in calls}
 
 
-def _timed_as(name: str, by_name: Mapping[str, Kernel]) -> Iterator[str]:
+def _capture_names(name: str, by_name: Mapping[str, Kernel]) -> Iterator[str]:
     """Yield the names under which a capture has the time of a kernel: that of a loop is also the time of its kernels,
     and the wait for an asynchronous pair the time of its second half."""
     yield name

@@ -23,9 +23,9 @@ from jaxprof.findings.explanation import (
     Abstention,
     Subject,
     command,
-    compared_again,
-    program_verified,
-    run_verified,
+    comparison_command,
+    program_verification,
+    run_verification,
 )
 from jaxprof.findings.trials import times_tried, trial_of
 from jaxprof.session.run import IMPORTED
@@ -70,7 +70,7 @@ _KERNELS_NAMED = 3
 _Items: TypeAlias = "Iterator[Finding | Abstention]"
 
 
-def explained_runs(
+def explain_runs(
     session: Session, program: ProgramResult | None, name: str
 ) -> tuple[Subject, list[Finding | Abstention]]:
     """Return what the measured runs and the profiles of a session are, and the findings about them. `program`: the one
@@ -89,7 +89,7 @@ def explained_runs(
 def run_findings(session: Session, run: Run, name: str, baselines: Set[str]) -> Iterator[Finding]:
     """Yield the failures and warnings of a run that need action. `baselines` are the runs that others are compared
     with."""
-    verify = run_verified(session, name, run)
+    verify = run_verification(session, name, run)
     if run.shown.status not in ("ok", "running", "queued", "cancelled"):
         picture = memory_of_run(session, run.id)
         requested = picture.asked_bytes if picture is not None else None
@@ -114,10 +114,10 @@ def run_findings(session: Session, run: Run, name: str, baselines: Set[str]) -> 
         effect = _EFFECTS.get(warning.code)
         # a baseline serves for comparison, and is not to be changed
         if effect == "fault" or (effect == "change" and run.id not in baselines):
-            yield replace(warned(warning), verify=verify, run=run.id, fault=effect == "fault")
+            yield replace(warning_finding(warning), verify=verify, run=run.id, fault=effect == "fault")
 
 
-def warned(warning: WarningRaised) -> Finding:
+def warning_finding(warning: WarningRaised) -> Finding:
     """Return a warning about a run as a finding, whose cost is unknown."""
     return Finding(warning.code, warning.message, own_fix=warning.advice, scope="call")
 
@@ -139,7 +139,7 @@ def call_findings(session: Session, run: Run, name: str) -> Iterator[Finding]:
 
     For a CPU, which runs small programs inside their call and copies nothing, only the compilation is examined.
     """
-    figures, verify = result(session, run.id), run_verified(session, name, run)
+    figures, verify = result(session, run.id), run_verification(session, name, run)
     summary = figures.summary
     if summary is not None and run.plan.device.partition(":")[0] not in ("cpu", "host", "numpy"):
         dispatch = figures.dispatch_median_seconds
@@ -200,24 +200,24 @@ def run_abstentions(session: Session, runs: Sequence[Run], name: str) -> Iterato
         if effect == "doubt" and code in doubted:
             (run, message), *others = doubted[code]
             also = f"; also {', '.join(each.id for each, _ in others)}" if others else ""
-            yield Abstention(code, f"{run.id} {run.label}: {message}{also}", measured_longer(session, name, run))
+            yield Abstention(code, f"{run.id} {run.label}: {message}{also}", longer_run_command(session, name, run))
 
 
-def measured_longer(session: Session, name: str, run: Run, launches: int = _MORE_LAUNCHES) -> str:
+def longer_run_command(session: Session, name: str, run: Run, launches: int = _MORE_LAUNCHES) -> str:
     """Return the command that measures a run again in more processes; for a side, the comparison's command."""
     more = ("--launches", str(launches))
     if run.plan.side:
-        return compared_again(session, *more)
+        return comparison_command(session, *more)
     if run.plan.how in ("compile", "imported", "program"):
         return ""
     return command("run", "--from", f"{name}:{run.id}", *more)
 
 
-def captured_too(session: Session, run: Run) -> str:
+def capture_command(session: Session, run: Run) -> str:
     """Return the command that measures a run again with its kernels; for a side, the comparison's command with
     `--capture`."""
     if run.plan.side:
-        return compared_again(session, "--capture")
+        return comparison_command(session, "--capture")
     settings = [] if run.plan.target else [f"{key}={value}" for key, value in run.plan.parameters.items()]
     return command(
         "run",
@@ -245,7 +245,7 @@ def side_items(compared: AbResult, name: str) -> Iterator[Finding | Abstention]:
     first = compared.sides[0].summary
     better = [versus for versus in compared.versus if versus.run.plan.trial and _is_better(versus)]
     if better:
-        yield _tried_finding(compared, max(better, key=lambda versus: times_tried(versus).ratio or 0.0))
+        yield _trial_finding(compared, max(better, key=lambda versus: times_tried(versus).ratio or 0.0))
     for versus in compared.versus:
         if versus.run.plan.trial and (versus.times.verdict == "slower" or versus.run.status != "ok"):
             continue  # what the side is called says so: nothing is to be changed
@@ -259,7 +259,7 @@ def side_items(compared: AbResult, name: str) -> Iterator[Finding | Abstention]:
             yield Abstention(
                 _INCONCLUSIVE.code,
                 f"whether {versus.label} {question}: {versus.times.reason or 'the interval holds both'}",
-                measured_longer(compared.session, name, versus.run, min(100, launches)),
+                longer_run_command(compared.session, name, versus.run, min(100, launches)),
             )
 
 
@@ -288,7 +288,7 @@ def _same_program(compared: AbResult, versus: AbVersus) -> Abstention | None:
     reason += "nothing in the program makes the difference"
     whole, run = pair.kernels.difference_seconds, compared.baseline
     if whole is None:
-        return Abstention(OTHER_COMPILER, reason, captured_too(compared.session, run), leads=True)
+        return Abstention(OTHER_COMPILER, reason, capture_command(compared.session, run), leads=True)
     rows = sorted(pair.kernels.rows, key=lambda row: -abs(row.part_seconds or 0.0))[:_KERNELS_NAMED]
     times = [
         f"{row.name} {seconds(row.before_seconds)} → {seconds(row.after_seconds)}"
@@ -307,7 +307,7 @@ def _is_better(versus: AbVersus) -> bool:
     return versus.run.status == "ok" and times_tried(versus).verdict == "faster" and is_true
 
 
-def _tried_finding(compared: AbResult, versus: AbVersus) -> Finding:
+def _trial_finding(compared: AbResult, versus: AbVersus) -> Finding:
     times, trial, run = times_tried(versus), trial_of(versus.run.plan.trial), versus.run
     first = compared.sides[0]
     whole = first.one_time_phases.get("compile") if trial.compiles else first.summary and first.summary.median
@@ -323,7 +323,7 @@ def _tried_finding(compared: AbResult, versus: AbVersus) -> Finding:
         high=saved[2],
         share=saved[0] / whole if saved[0] and whole else None,
         saves_seconds=saved[0],
-        verify=compared_again(compared.session),
+        verify=comparison_command(compared.session),
         run=compared.baseline.id,
     )
 
@@ -354,7 +354,7 @@ def _slower_finding(compared: AbResult, versus: AbVersus, median: float) -> Find
         high=None if low is None or low <= 0 else max(0.0, median / low - median),
         share=None if times.ratio is None else max(0.0, 1 - times.ratio),
         saves_seconds=cost,
-        verify=compared_again(compared.session),
+        verify=comparison_command(compared.session),
         run=versus.run.id,
         kernels=tuple(row.name for row in grown) or tuple(changed[:_KERNELS_NAMED]),
     )
@@ -367,7 +367,7 @@ def _of_profiles(session: Session, program: ProgramResult | None, name: str) -> 
     if not imported:
         return
     scope: Scope = "profile" if program is None else "program"
-    verify = command("explain", name) if program is None else program_verified(name, program)
+    verify = command("explain", name) if program is None else program_verification(name, program)
     with_hlo = 0
     for run in imported:
         yield from capture_abstentions(run, name)
@@ -401,7 +401,7 @@ def _of_runs(session: Session, runs: Sequence[Run], name: str) -> _Items:
 
         read += 1
         weights = weights_of_call(session, run, module)
-        verify = run_verified(session, name, run)
+        verify = run_verification(session, name, run)
         yield from step_findings(run, "call", verify, whole_program=False)
         yield from module_findings(session, module, weights, run, verify=verify)
         yield from capture_abstentions(run, name)
@@ -410,7 +410,7 @@ def _of_runs(session: Session, runs: Sequence[Run], name: str) -> _Items:
         first = uncaptured[0]
         others = f" and {len(uncaptured) - 1} more" if len(uncaptured) > 1 else ""
         reason = f"{first.id} {first.label}{others}: no capture, so the times of kernels are unknown"
-        again = measured_longer(session, name, first) if first.plan.capture else captured_too(session, first)
+        again = longer_run_command(session, name, first) if first.plan.capture else capture_command(session, first)
         yield Abstention("no_capture", reason, again)
     yield from run_abstentions(session, runs, name)
 

@@ -60,7 +60,7 @@ class Reached:
     """Whether that ceiling is the bandwidth of memory."""
 
 
-def reached(measured: MeasuredKernel, device: DevicePeaks) -> Reached | None:
+def device_use(measured: MeasuredKernel, device: DevicePeaks) -> Reached | None:
     """Return how much of `device` a kernel reaches in its shortest execution, because others may have waited for a
     processor; None if that is unknown."""
     kernel = measured.kernel
@@ -200,7 +200,7 @@ def slow_kernels(
         kernel = each.kernel
         if kernel is None or (each.share or 0.0) < MUCH or not is_large(kernel):
             continue
-        most = reached(each, device)
+        most = device_use(each, device)
         if most is not None and most.share <= FAR_BELOW * ours:
             why, fix = reason(kernel, platform)
             if platform == "cpu" and not fix:

@@ -93,7 +93,7 @@ def _kernels_unexplained(
     if part < MUCH:
         return None
     # Of a program without a capture nothing gets here, and its end does not wait for the checks of HLO.
-    from jaxprof.findings.slow_kernels import FAR_BELOW, reached
+    from jaxprof.findings.slow_kernels import FAR_BELOW, device_use
     from jaxprof.findings.slow_kernels import reason as why_slow
 
     longest = kernels[0]
@@ -102,7 +102,7 @@ def _kernels_unexplained(
     at = f" at {line}" if line else ""
     of_what = "of it" if head else "of the kernels' time"
     device = ceilings_for(session, session.runs[run])
-    most = reached(longest, device) if device is not None else None
+    most = device_use(longest, device) if device is not None else None
     why = "unexplained"
     if most is not None and most.share <= FAR_BELOW and processor_share(session, session.runs[run]) < 1:
         why = f"unexplained; it reaches {most.text}, but other programs kept the processors busy"

@@ -64,7 +64,7 @@ class LoopWindows:
         column: Array = self.parts[:, PARTS.index(name)]
         return column
 
-    def chosen(self, rows: Array | slice) -> LoopWindows:
+    def select(self, rows: Array | slice) -> LoopWindows:
         """Return some of the windows: a slice, or those for which a boolean array is true."""
         return LoopWindows(*(getattr(self, field.name)[rows] for field in fields(self)))
 
@@ -318,7 +318,7 @@ def process_figures(index: int, path: str, session: Session) -> ProcessFigures:
             again.append(CompiledAgain(function.function, line, count, took, most.text, most.called_from))
     steps = result.steps
     windows = LoopWindows.of(_loop_windows(result, run.program.iterations if run.program is not None else ()))
-    forward = windows.chosen(windows.began_seconds >= np.maximum.accumulate(windows.began_seconds))
+    forward = windows.select(windows.began_seconds >= np.maximum.accumulate(windows.began_seconds))
     if len(forward) < len(windows):
         notices.append(f"its clock went back: {counted(len(windows) - len(forward), 'sample window')} left out")
     return ProcessFigures(

@@ -186,7 +186,7 @@ def failures(processes: Sequence[ProcessFigures], apart: float = 0.0) -> Iterato
         yield Finding("failed_after", f"{which} {after}: {error}", own_fix="", index=group[0].index)
 
 
-def failed_at(processes: Sequence[ProcessFigures]) -> float | None:
+def first_failure_time(processes: Sequence[ProcessFigures]) -> float | None:
     """Return the Unix time of the first failure by its host's clock; None without one, or if it is unknown."""
     failed = _failures(processes)
     at = _failure_key(failed[0])[0] if failed else math.inf
@@ -224,7 +224,7 @@ _CAUSE_TEXTS = {
 }
 
 
-def paused(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
+def pause_findings(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
     """Yield a finding for each process that was paused, or a single one if all were."""
     affected = [process for process in processes if process.pauses]
     if len(affected) == len(processes) > 1:
@@ -324,7 +324,7 @@ ACTIVE = 0.5
 """Share of a clock's readings with a throttling reason; an occasional one does not hold a clock down."""
 
 
-def throttled(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
+def throttle_findings(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
     """Yield the devices whose clock is below that of the others, with the reason that they report."""
     seen: dict[tuple[str, str], tuple[ProcessFigures, DeviceClock]] = {}
     for process in processes:
@@ -385,7 +385,7 @@ LEAST_EXPOSED = 0.1
 """Share of the captured time from which exposed exchange is reported, as for the steps of one capture."""
 
 
-def exposed(collectives: Sequence[Arrivals]) -> Iterator[Finding]:
+def exchange_findings(collectives: Sequence[Arrivals]) -> Iterator[Finding]:
     """Yield a finding if the devices of a job only exchange for a considerable part of the captured time."""
     if not collectives:
         return
@@ -480,19 +480,19 @@ def figures_of(
         late = []
     processes = with_status(processes, stands)
     found = (
-        *failures(processes, apart), *standstills(stands, count), *paused(processes), *again, *late,
-        *throttled(processes),
+        *failures(processes, apart), *standstills(stands, count), *pause_findings(processes), *again, *late,
+        *throttle_findings(processes),
     )  # fmt: skip
     return JobFigures(
         with_urls(folder),
         job,
         count,
         processes,
-        tuple(map(with_fix, (*found, *exposed(collectives)))),
+        tuple(map(with_fix, (*found, *exchange_findings(collectives)))),
         tuple(map(with_urls, notices)),
         goodput(
             processes,
-            None if apart else failed_at(processes),
+            None if apart else first_failure_time(processes),
             [each.index for each in (*stands.blamed, *stands.waiting)] if stands is not None else (),
         ),
         len(compared),

@@ -106,7 +106,7 @@ def copies_in(reports: Iterable[ProcessReport], notices: list[str]) -> set[int]:
     return set(copies)
 
 
-def agreed(reports: Sequence[ProcessReport], notices: list[str]) -> tuple[str, int]:
+def job_identity(reports: Sequence[ProcessReport], notices: list[str]) -> tuple[str, int]:
     """Return the job's id and number of processes; contradictions go to the notices. `reports` is not empty."""
     counts = {report.count for report in reports} - {0}
     if not counts:

@@ -23,9 +23,9 @@ from jaxprof.jobs.findings import JobFigures, figures_of
 from jaxprof.jobs.folder import (
     ROLL_UP_FOLDER,
     ProcessReport,
-    agreed,
     copies_in,
     has_extra,
+    job_identity,
     job_sessions,
     no_session_in,
 )
@@ -36,7 +36,7 @@ from jaxprof.jobs.step_grid import (
     LoopTrace,
     StepGrid,
     add_trace,
-    assembled,
+    assemble_grid,
     column_edges,
     in_columns,
     no_sums,
@@ -151,7 +151,7 @@ class JobFiles:
             raise no_session_in(self.folder)
         notices = list(self.notices)
         copies = copies_in(self.reported, notices)
-        job, count = agreed([process for process in self.reported if process.index not in copies], notices)
+        job, count = job_identity([process for process in self.reported if process.index not in copies], notices)
         processes = tuple(self.figures[index] for index in sorted(self.figures) if index not in copies)
         return figures_of(str(self.folder), job, count, processes, self.captures, self.began, notices)
 
@@ -182,9 +182,9 @@ class JobSteps:
         notices: list[str] = []
         blocks = None
         if rolled:
-            from jaxprof.jobs.roll_ups import opened
+            from jaxprof.jobs.roll_ups import open_roll_ups
 
-            with opened(self._folder, notices) as roll_ups:
+            with open_roll_ups(self._folder, notices) as roll_ups:
                 blocks = roll_ups.blocks(rolled, parts)
         if blocks is not None:
             processes, begins, ends, *values = blocks
@@ -197,7 +197,7 @@ class JobSteps:
             if isinstance(loop, LoopTrace):
                 add_trace(sums, rows[index], loop, edges, parts)
         counters = {loop.numbered_by or "" for loop in self._used.values()}
-        grid = assembled(self._indices, edges, sums, self._unit, values_of, counters, extents, self._left_out)
+        grid = assemble_grid(self._indices, edges, sums, self._unit, values_of, counters, extents, self._left_out)
         return replace(grid, notices=(*notices, *grid.notices))
 
     @property
@@ -218,10 +218,10 @@ def read_roll_ups(folder: Path) -> JobFiles:
         if len(listed) > SESSIONS_READ:
             notices.append("its roll-ups cannot be read without the extra `query`: the sessions are read")
         return files
-    from jaxprof.jobs.roll_ups import opened, without_parts
+    from jaxprof.jobs.roll_ups import open_roll_ups, without_parts
 
     sessions = files.sessions
-    with opened(folder, notices) as roll_ups:
+    with open_roll_ups(folder, notices) as roll_ups:
         rolled = roll_ups.processes()
         chosen, age = usable(rolled, sessions)
         files.rolled = {index: rolled[index] for index in sorted(chosen)}

@@ -145,7 +145,7 @@ def windows_of(process: ProcessFigures) -> LoopWindows:
         return windows
     is_usual = windows.seconds >= _median(windows.seconds) / 2
     compiled_first = windows.parts.sum(axis=1) < windows.seconds / 2  # no part includes first compilations
-    return windows.chosen(is_usual & ~compiled_first)
+    return windows.select(is_usual & ~compiled_first)
 
 
 def _median(values: Array) -> float:
@@ -276,7 +276,7 @@ class _Loop:
             return self.windows
         end = np.inf if period.ended_seconds is None else period.ended_seconds
         middles = self.windows.began_seconds - self.origin + self.windows.seconds / 2
-        return self.windows.chosen((period.began_seconds <= middles) & (middles < end))
+        return self.windows.select((period.began_seconds <= middles) & (middles < end))
 
 
 class Differences:

@@ -87,7 +87,7 @@ class RolledUp:
 
 
 @contextmanager
-def opened(folder: Path, notices: list[str] | None = None) -> Iterator[RollUps]:
+def open_roll_ups(folder: Path, notices: list[str] | None = None) -> Iterator[RollUps]:
     """Open a job's roll-ups in a database that can read nothing else. `notices`: gets those that are left out."""
     connection = connect(folder=folder / ROLL_UP_FOLDER)
     try:
@@ -206,7 +206,7 @@ class RollUps:
             columns["first_step"],
         )
         rows = zip(processes.tolist(), firsts.tolist(), lasts.tolist(), strict=True)
-        return {index: whole.chosen(slice(first, last)) for index, first, last in rows}
+        return {index: whole.select(slice(first, last)) for index, first, last in rows}
 
     def blocks(self, indices: Iterable[int], parts: Sequence[str]) -> list[Array] | None:
         """Return the process of each block of these processes, where it begins and ends, and its values in the order of
@@ -250,13 +250,13 @@ class RollUps:
                 other.unlink(missing_ok=True)
 
 
-def outdated(folder: Path, *, every: bool = False) -> tuple[list[Path], list[str]]:
+def find_outdated(folder: Path, *, every: bool = False) -> tuple[list[Path], list[str]]:
     """Return the sessions of a job whose roll-up is missing or does not hold all of them (with `every`, all sessions),
     and notices of what was left out. Needs the extra `query`. Raises FileRefusedError if the folder has no session."""
     sessions, notices = job_sessions(folder)
     if not sessions:
         raise no_session_in(folder)
-    with opened(folder) as roll_ups:
+    with open_roll_ups(folder) as roll_ups:
         rolled = {} if every else roll_ups.processes()
         there = {index for (index,) in roll_ups.rows("parts", "SELECT DISTINCT process FROM {files}")}
     for index in without_parts(rolled, there):
@@ -293,7 +293,7 @@ def compact_tables(folder: Path, table: str, files: list[Path]) -> Path | None:
 def compact_all(folder: Path) -> str:
     """Write one file for each table that is read of all processes, if there are many of them. Returns why a file cannot
     be written, or an empty text."""
-    with opened(folder) as roll_ups:
+    with open_roll_ups(folder) as roll_ups:
         for table in TABLES_OF_ALL:
             files = files_of(folder, table)
             if len(files) < MANY or compact_tables(folder, table, files) is not None:

@@ -242,7 +242,7 @@ def add_trace(sums: Array, row: int, trace: LoopTrace, edges: Array, parts: Sequ
         sums[2:, row : row + 1] = in_columns(trace.spans, edges, seen, whole, trace.windows.samples, width)
 
 
-def assembled(
+def assemble_grid(
     indices: Sequence[int],
     edges: Array,
     sums: Array,

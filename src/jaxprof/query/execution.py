@@ -127,13 +127,13 @@ def rows_without_sessions(folder: Path) -> dict[Path, Any]:
     """Return the rows of the table of processes for the sessions of a job that a roll-up holds whole, by session, each
     as an Arrow table. A process that recorded no program has none. Raises FileRefusedError if the folder cannot be
     read."""
-    from jaxprof.jobs.roll_ups import numbers, opened
+    from jaxprof.jobs.roll_ups import numbers, open_roll_ups
 
     if not (folder / ROLL_UP_FOLDER).is_dir():
         return {}
     sessions, _ = job_sessions(folder)
     names = [fact.key for fact in PROCESSES.facts]
-    with opened(folder) as roll_ups:
+    with open_roll_ups(folder) as roll_ups:
         rolled = roll_ups.processes()
         whole = {index: path for index, path in sessions if index in rolled and rolled[index].is_of(path)}
         columns = ", ".join(f'"{name}"' for name in names)

@@ -81,7 +81,7 @@ def closing_lines(session: Session, path: Path | None, width: int = WIDTH) -> It
 
 
 def conclusion(explanation: Explanation) -> Conclusion:
-    from jaxprof.findings.explanation import command, compared_again
+    from jaxprof.findings.explanation import command, comparison_command
     from jaxprof.findings.trials import PROPOSED, changeable_runs
 
     cost, certainty = cost_and_certainty(explanation)
@@ -104,7 +104,7 @@ def conclusion(explanation: Explanation) -> Conclusion:
         return Conclusion(cost, certainty, action, command(*words))
     session = explanation.session if explanation.is_unmeasured else None
     if session is not None and all(run.over or run.deserted for run in session.runs.values()):
-        again = compared_again(session) or command("run", "--from", explanation.name)
+        again = comparison_command(session) or command("run", "--from", explanation.name)
         return Conclusion(cost, certainty, "run it again to its end", again, session.from_file)
     if unknown is not None:
         action = f"{explanation.nothing_found}; unknown: {unknown.reason}"

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from jaxprof.base.errors import UsageError, unknown_name
 from jaxprof.base.text import REDACTED
-from jaxprof.findings.explanation import compared_again
+from jaxprof.findings.explanation import comparison_command
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.session import Run, Session
 from jaxprof.session.files import is_fetched
@@ -107,7 +107,7 @@ def _plan_again(session: Session, run: Run, baseline: PlannedRun | None) -> Plan
     """Plan a run again as it was. Raises UsageError for one that cannot be repeated."""
     plan = run.plan
     if plan.side:
-        again = compared_again(session)
+        again = comparison_command(session)
         hint = f"Its command does that: {again}" if again else "jaxprof compare A B does that."
         raise UsageError(f"{plan.workload} is side {plan.side} of a comparison, which is measured as a whole", hint)
     if plan.how in NOT_AGAIN:

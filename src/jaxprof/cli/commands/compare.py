@@ -212,13 +212,13 @@ def _compile(targets: Sequence[Target], compiling: dict[str, Any]) -> list[Sessi
     """Compile the targets, and compare each with the first, on each device. Raises JaxprofError."""
     from jaxprof.analysis.kernels.hlo_program import CompileOptions
     from jaxprof.cli.modules import compile_programs
-    from jaxprof.findings.compare.gate import paired_programs
+    from jaxprof.findings.compare.gate import pair_programs
     from jaxprof.findings.compare.session_difference import session_difference
 
     first, *others = (compile_programs(target, CompileOptions(**compiling)) for target in targets)
     differences: list[SessionDifference] = []
     for target, other in zip(targets[1:], others, strict=True):
-        pairs = [(ours, theirs) for ours, theirs in paired_programs(first, other) if ours and theirs]
+        pairs = [(ours, theirs) for ours, theirs in pair_programs(first, other) if ours and theirs]
         if not pairs:
             has = "; ".join(", ".join(run.plan.device for _, run in side) for side in (first, other))
             raise UsageError(f"{targets[0].word} and {target.word} have no device in common", f"{has}.")

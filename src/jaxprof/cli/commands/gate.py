@@ -32,8 +32,8 @@ from jaxprof.findings.compare.gate import (
     GateResult,
     GateRow,
     Program,
-    judged_programs,
-    judged_times,
+    judge_programs,
+    judge_times,
     label_of,
 )
 from jaxprof.findings.explanation import command as shell_line
@@ -142,11 +142,11 @@ def _compare(
                 before = _programs(found.target, compiling, found.variables)
             except JaxprofError as error:
                 raise found.as_base_error(error) from error
-            rows, notes = judged_programs(found.about, before, _programs(target, compiling), judged_alone)
+            rows, notes = judge_programs(found.about, before, _programs(target, compiling), judged_alone)
         if together:
             measured = _measure_times(target, found, compiling, timing, timed)
             (compared,) = ab_results(measured.session)
-            rows += judged_times(label_of(compared.versus[0].run), compared, timed)
+            rows += judge_times(label_of(compared.versus[0].run), compared, timed)
     return GateResult(found.about, tuple(rows), tuple(notes), compared), measured
 
 

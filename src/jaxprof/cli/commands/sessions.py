@@ -161,14 +161,14 @@ def rollup(folder: str, workers: int | None, every: bool, form: str) -> int:
     """
     require_packages("rollup", *options.QUERY_PACKAGES)
     from jaxprof.analysis.target import Kind, kind_of
-    from jaxprof.jobs.roll_ups import compact_all, outdated
+    from jaxprof.jobs.roll_ups import compact_all, find_outdated
     from jaxprof.rollup.making import roll_ups
 
     path = path_here(folder, "Copy the job here first.")
     if kind_of(path) is not Kind.JOB:
         hint = "Name one that `jaxprof script` wrote, such as train.jaxprof.d."
         raise UsageError(f"{path} is not the folder of a job", hint)
-    sessions, notices = outdated(path, every=every)
+    sessions, notices = find_outdated(path, every=every)
     reports = sorted(roll_ups(sessions, workers), key=lambda report: report.session)
     if problem := compact_all(path):
         notices.append(f"the tables of all processes were not put together in one file each: {problem}")

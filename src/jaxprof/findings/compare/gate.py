@@ -114,7 +114,7 @@ class GateResult:
         return "exceeded" if "exceeded" in states else "undecided" if "undecided" in states else "within"
 
 
-def judged_programs(
+def judge_programs(
     base: GateBase, before: Sequence[Program], after: Sequence[Program], limits: Sequence[GateLimit]
 ) -> tuple[list[GateRow], list[str]]:
     """Apply the limits to each program of `after`, compared with its own of `before`: facts first, then times, which
@@ -125,12 +125,14 @@ def judged_programs(
         if run.device_kind not in kinds:
             hint = f"It has programs on {', '.join(kinds)}; --device compiles for another."
             raise UsageError(f"{base.name} has no program on {run.device_kind}", hint)
-    found = paired_programs(before, after)
+    found = pair_programs(before, after)
     held = [(old, new) for old, new in found if old is not None and new is not None]
     if not held:
         has, wanted = (", ".join(f"{run.id} {run.label}" for _, run in side[:10]) for side in (before, after))
         raise UsageError(f"{base.name} has none of these programs: {wanted}", f"It has {has}.")
-    rows = [row for pair in held for row in judged(label_of(pair[1][1]), run_difference(*pair[0], *pair[1]), limits)]
+    rows = [
+        row for pair in held for row in judge_facts(label_of(pair[1][1]), run_difference(*pair[0], *pair[1]), limits)
+    ]
     times = [limit for limit in limits if limit.is_time]
     for pair in held if times else ():
         ours, theirs = (result(session, run.id).phase_seconds for session, run in pair)
@@ -147,7 +149,7 @@ def label_of(run: Run) -> str:
     return f"{run.plan.workload} {run.plan.variant} {run.plan.device}"
 
 
-def paired_programs(before: Sequence[Program], after: Sequence[Program]) -> list[tuple[Program | None, Program | None]]:
+def pair_programs(before: Sequence[Program], after: Sequence[Program]) -> list[tuple[Program | None, Program | None]]:
     """Pair programs by device, name and variant, those of the same measurement first. The only programs of a device
     belong together, whatever they are called."""
     counts = [Counter(run.device_kind for _, run in side) for side in (before, after)]
@@ -181,7 +183,7 @@ def _notes(before: Program, after: Program, *, is_kept: bool) -> Iterator[str]:
         yield f"the base was compiled from {then.target}, and what is there now from {now.target}"
 
 
-def judged(label: str, difference: RunDifference, limits: Iterable[GateLimit]) -> tuple[GateRow, ...]:
+def judge_facts(label: str, difference: RunDifference, limits: Iterable[GateLimit]) -> tuple[GateRow, ...]:
     """Apply each limit on a fact to two runs, the first being the baseline."""
     rows: list[GateRow] = []
     for limit in limits:
@@ -215,7 +217,7 @@ def _judge_fact(figure: FigureDifference, difference: RunDifference, limit: Gate
     return ("exceeded", "; ".join(more)) if more else ("within", "")
 
 
-def judged_times(label: str, compared: AbResult, limits: Iterable[GateLimit]) -> tuple[GateRow, ...]:
+def judge_times(label: str, compared: AbResult, limits: Iterable[GateLimit]) -> tuple[GateRow, ...]:
     """Apply each limit on a time to B, measured in turns with A. Reads the HLO of both."""
     wanted = [limit for limit in limits if limit.is_time]
     (versus,) = compared.versus

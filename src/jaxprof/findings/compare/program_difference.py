@@ -151,7 +151,7 @@ def _is_clear(finding: Finding, program: ProgramResult) -> bool:
 
 def _changes(before: ProgramResult, after: ProgramResult) -> Iterator[Difference[str]]:
     """Yield what differs between the programs themselves, however long they ran."""
-    (script, arguments), (other_script, other_arguments) = map(_started, (before, after))
+    (script, arguments), (other_script, other_arguments) = map(_script_and_arguments, (before, after))
     if script != other_script:
         yield Difference(SCRIPT, script, other_script)
     if arguments != other_arguments:
@@ -164,7 +164,7 @@ def _changes(before: ProgramResult, after: ProgramResult) -> Iterator[Difference
             yield Difference(name, *versions)
 
 
-def _started(program: ProgramResult) -> tuple[str, str]:
+def _script_and_arguments(program: ProgramResult) -> tuple[str, str]:
     """Return the name of the script, or the module, and its arguments on one line."""
     named = 2 if program.argv[:1] == ("-m",) else 1
     script = " ".join(program.argv[:named]) if named == 2 else PurePath(next(iter(program.argv), "")).name

@@ -277,7 +277,7 @@ def _of_modules(
             groups.setdefault((collective.opcode, collective.group_size), ([], []))[side].append(collective)
     differences: list[CollectiveDifference] = []
     for kind, sides in groups.items():
-        (before_count, before_bytes), (after_count, after_bytes) = map(_exchanged, sides)
+        (before_count, before_bytes), (after_count, after_bytes) = map(_collective_traffic, sides)
         differences.append(CollectiveDifference(*kind, before_count, after_count, before_bytes, after_bytes))
     # A module has one finding of each code; the order is that of the first module.
     then = findings(before)
@@ -355,7 +355,7 @@ def _module_facts(module: Module | None) -> _Facts:
 
     listed = kernels(module)
     counts = [kernel.count for kernel in listed if kernel.count is not None]
-    executions, moved = _exchanged(collectives(module))
+    executions, moved = _collective_traffic(collectives(module))
     running = (module.get(name) for name in module.once(Execution).post_order)
     instructions = (instruction for each in running if each is not None for instruction in each.instructions)
     return {
@@ -393,7 +393,7 @@ def _cost_facts(cost: RunCost) -> _Facts:
     return {"flops": cost.flops, "accessed_bytes": cost.bytes_accessed, "transcendentals": cost.transcendentals}
 
 
-def _exchanged(found: Sequence[Collective]) -> tuple[int | None, int | None]:
+def _collective_traffic(found: Sequence[Collective]) -> tuple[int | None, int | None]:
     """Return the executions of collectives and the bytes that they exchange; None if a trip count is unknown."""
     counts = [each.kernel.count for each in found if each.kernel.count is not None]
     if len(counts) < len(found):

@@ -13,7 +13,7 @@ from math import prod
 from jaxprof.base.units import bytes_, counted, integer, percent, scaled
 from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding
-from jaxprof.findings.hlo.scene import WORTH, Scene, check, flops_of, found, lines_of
+from jaxprof.findings.hlo.scene import WORTH, Scene, check, flops_of, lines_of, module_finding
 from jaxprof.hlo.kernels.attention import is_any_product
 from jaxprof.hlo.kernels.dataflow import Value, origin_through, sources
 from jaxprof.hlo.kernels.kernels import Kernel
@@ -45,7 +45,7 @@ def grouped_convolution(scene: Scene) -> Iterator[Finding]:
     if not kernels or (share := scene.share(kernels)) < WORTH:
         return
     groups = _groups(kernels[0])
-    yield found(
+    yield module_finding(
         "grouped_convolution",
         f"vmap over the kernels made {counted(len(kernels), 'convolution')} of {groups} groups: "
         f"{scaled(flops_of(kernels), 'FLOP')} a run, {percent(share)} of the program's work, in small groups and with "
@@ -114,7 +114,7 @@ def small_decompositions(scene: Scene) -> Iterator[Finding]:
     calls.sort(key=lambda call: -prod(call[1]))
     rows, columns = calls[0][1][-2:]
     flops = flops_of(kernel for kernel, _ in calls)
-    yield found(
+    yield module_finding(
         "small_decompositions",
         f"{integer(number)} library calls a run ({', '.join(dict.fromkeys(kernel.kind for kernel, _ in calls))}), one "
         f"for each matrix of {rows} x {columns}, for {scaled(flops, 'FLOP')} in all",
@@ -160,14 +160,14 @@ def column_gather(scene: Scene) -> Iterator[Finding]:
     if line is None:
         return
     taking = [kernel for kernel in scene.kernels if scene.opcodes(kernel) & {"gather", "scatter"}]
-    strided = [each for kernel in taking for each in _strided(kernel, scene.platform)]
+    strided = [each for kernel in taking for each in _find_strided(kernel, scene.platform)]
     moved = {id(each): each.indices * each.pieces * line * (each.kernel.count or 1) for each in strided}
     whole = sum(moved.values())
     if not strided or scene.share([each.kernel for each in strided], whole) < WORTH:
         return
     worst = max(strided, key=lambda each: moved[id(each)])
     verb = "updates" if worst.instruction.opcode == "scatter" else "reads"
-    yield found(
+    yield module_finding(
         "column_gather",
         f"each of {integer(worst.indices)} indices {verb} {worst.pieces} pieces of {worst.used_bytes} bytes that lie "
         f"apart: up to {bytes_(whole)} of memory lines a run for {bytes_(whole * worst.used_bytes // line)} used",
@@ -176,7 +176,7 @@ def column_gather(scene: Scene) -> Iterator[Finding]:
     )
 
 
-def _strided(kernel: Kernel, platform: str) -> Iterator[_Strided]:
+def _find_strided(kernel: Kernel, platform: str) -> Iterator[_Strided]:
     for value in values_of(kernel.instruction):
         instruction = value.instruction
         array = instruction.operand(0)
@@ -249,7 +249,7 @@ def one_hot_product(scene: Scene) -> Iterator[Finding]:
     _, classes, compared = products[0]
     # On a CPU a kernel of its own may write the array, which takes longer than the product.
     taking = dict.fromkeys([*(kernel.name for kernel in kernels), *(made.outermost.name for *_, made in products)])
-    of_product = found(
+    of_product = module_finding(
         "one_hot_product",
         f"{counted(len(kernels), 'product')} with a one-hot array of {integer(classes)} classes: "
         f"{scaled(flops_of(kernels), 'FLOP')} a run, {percent(share)} of the program's work, of which all but 1 in "

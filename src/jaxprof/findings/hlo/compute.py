@@ -13,7 +13,7 @@ from dataclasses import replace
 from jaxprof.base.grouping import grouped
 from jaxprof.base.units import bytes_, counted, integer, percent, scaled
 from jaxprof.events.finding import Finding
-from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, flops_of, found, gather, lines_of, total
+from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, flops_of, gather, lines_of, module_finding, total
 from jaxprof.hlo.kernels.attention import is_any_product, scores_before
 from jaxprof.hlo.kernels.dataflow import Value, origin_through, same_elements, sources, upstream
 from jaxprof.hlo.kernels.execution import Execution, functions_of_calls
@@ -56,7 +56,7 @@ def float64(scene: Scene) -> Iterator[Finding]:
     kernels.sort(key=lambda kernel: (not widening[id(kernel)], -total(kernel)))
     some, number = any(widening.values()), counted(len(kernels), "kernel computes", "kernels compute")
     moved = sum(map(total, kernels))
-    yield found(
+    yield module_finding(
         "float64",
         f"{number} in float64: {bytes_(moved)} a run, {percent(share)} of the program's work, of which float32 moves "
         f"half{'; the first one widens a float32 array' if some else ''}",
@@ -103,7 +103,7 @@ def tiny_kernels(scene: Scene) -> Iterator[Finding]:
     if launches < FEW or launches * 2 < everything:
         return
     ordered = sorted(tiny, key=lambda kernel: -(kernel.count or 1))
-    yield found(
+    yield module_finding(
         "tiny_kernels",
         f"{integer(launches)} of {integer(everything)} launches move less than {bytes_(TINY_BYTES)} and compute less "
         f"than {scaled(TINY_FLOPS, 'FLOP')}: launching them takes longer than running them",
@@ -194,7 +194,7 @@ def small_loop_body(scene: Scene) -> Iterator[Finding]:
         turns = "an unknown number of" if times is None else integer(times)
         body = counted(len(inside), "kernel that moves", "kernels that move")
         yield replace(
-            found(
+            module_finding(
                 "small_loop_body",
                 f"{loop.name} runs {turns} iterations of {body} {bytes_(moved)}: the loop's overhead is larger than "
                 "its work",
@@ -272,10 +272,10 @@ def _products(scene: Scene) -> list[Kernel]:
 
 def _is_upcast(product: Value) -> bool:
     operands = sources(product)[:2]
-    return len(operands) == 2 and all(map(_held_narrow, operands))
+    return len(operands) == 2 and all(map(_is_widened, operands))
 
 
-def _held_narrow(value: Value) -> bool:
+def _is_widened(value: Value) -> bool:
     """Return whether a float32 array is a converted 16-bit one, at most rearranged since."""
     converted = origin_through(value, _REARRANGING)
     if converted is None or converted.opcode != "convert" or converted.shape.dtype != "f32":
@@ -322,7 +322,7 @@ def attention_scores(scene: Scene) -> Iterator[Finding]:
         f"their size, {bytes_(moved)} written and read a run"
     )
     where = sorted(written.values(), key=lambda pair: -pair[0])
-    yield found("attention_scores", message, tuple(dict.fromkeys(k.name for _, k in where)), moved)
+    yield module_finding("attention_scores", message, tuple(dict.fromkeys(k.name for _, k in where)), moved)
 
 
 def _attentions(scene: Scene) -> Iterator[tuple[Value, Value]]:

@@ -12,7 +12,7 @@ from jaxprof.base.grouping import grouped
 from jaxprof.base.units import bytes_, integer, percent, scaled
 from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding
-from jaxprof.findings.hlo.scene import WORTH, Scene, check, found, total
+from jaxprof.findings.hlo.scene import WORTH, Scene, check, module_finding, total
 from jaxprof.hlo.kernels.execution import Execution
 from jaxprof.hlo.kernels.kernels import Kernel, kernels
 from jaxprof.hlo.kernels.kinds import instructions_in
@@ -96,7 +96,7 @@ def random_bits(scene: Scene) -> Iterator[Finding]:
     bits = sum(work.values())
     if bits < _MOST * (bits + rest):
         return
-    finding = found(
+    finding = module_finding(
         "random_bits",
         f"random bits (threefry) are {percent(bits / (bits + rest))} of the program's work: {scaled(operations)} "
         "integer operations a run",
@@ -172,7 +172,7 @@ def rejection_sampling(scene: Scene) -> Iterator[Finding]:
     path = first.loop.metadata.first_name.partition("/while")[0]
     names = [part.rpartition("(")[2].rstrip(")") for part in path.split("/")]
     name = next((name.strip("_") for name in reversed(names) if name), "a loop")
-    yield found(
+    yield module_finding(
         "rejection_sampling",
         f"{name} draws until the last number is accepted: each iteration draws {integer(first.numbers)} numbers and "
         f"moves {bytes_(sum(map(total, first.kernels)))}, for all; one iteration is {percent(share)} of the program's "

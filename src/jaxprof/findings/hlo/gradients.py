@@ -11,7 +11,7 @@ from dataclasses import replace
 from jaxprof.base.units import bytes_, counted, integer, percent, ratio
 from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding
-from jaxprof.findings.hlo.scene import LARGE_BYTES, WORTH, Scene, check, found, total
+from jaxprof.findings.hlo.scene import LARGE_BYTES, WORTH, Scene, check, module_finding, total
 from jaxprof.hlo.kernels.dataflow import origin_through, sources
 from jaxprof.hlo.kernels.kernels import Kernel
 from jaxprof.hlo.kernels.kinds import values_of
@@ -55,13 +55,13 @@ GRADIENT_OF_DIFFERENCES = (
 def costly_backward(scene: Scene) -> Iterator[Finding]:
     if _BACKWARD not in scene.module.text:
         return
-    for form in (_filled_table, _padded_slices, _pooling, _many_passes):
+    for form in (_table_gradient, _slice_gradients, _pooling, _many_passes):
         if (finding := form(scene)) is not None:
             yield finding
             return
 
 
-def _filled_table(scene: Scene) -> Finding | None:
+def _table_gradient(scene: Scene) -> Finding | None:
     """The gradient of a lookup: zeros of the size of the table, to which a few rows are added."""
     moved = sum(map(total, scene.kernels))
     for kernel in scene.kernels:
@@ -81,14 +81,14 @@ def _filled_table(scene: Scene) -> Finding | None:
                 f"read for {bytes_(updates.shape.bytes)} of rows, {percent(filled / moved)} of the program's traffic"
             )
             return replace(
-                found("costly_backward", message, (kernel.name, zeros.outermost.name), filled),
+                module_finding("costly_backward", message, (kernel.name, zeros.outermost.name), filled),
                 own_fix="Differentiate with respect to the rows that are used, and update these alone: grads = "
                 "jax.grad(loss)(table[ids]), then table.at[ids].add(-rate * grads).",
             )
     return None
 
 
-def _padded_slices(scene: Scene) -> Finding | None:
+def _slice_gradients(scene: Scene) -> Finding | None:
     """The gradient of slices: each is padded with zeros to the whole array, and all are added in one loop."""
     if scene.platform != "cpu":
         return None
@@ -111,7 +111,7 @@ def _padded_slices(scene: Scene) -> Finding | None:
         "its traffic, and more of its time"
     )
     return replace(
-        found("costly_backward", message, tuple(kernel.name for kernel in kernels)),
+        module_finding("costly_backward", message, tuple(kernel.name for kernel in kernels)),
         own_fix=GRADIENT_OF_DIFFERENCES,
     )
 
@@ -132,7 +132,7 @@ def _pooling(scene: Scene) -> Finding | None:
         f"{bytes_(sum(map(total, [*pooled, *parts])))} a run, {percent(share)} of the program's work"
     )
     return replace(
-        found("costly_backward", message, tuple(kernel.name for kernel in [*pooled, *parts])),
+        module_finding("costly_backward", message, tuple(kernel.name for kernel in [*pooled, *parts])),
         own_fix="Where the windows do not overlap, pool by a reduction, whose gradient is a comparison: "
         "x.reshape(n, h // 2, 2, w // 2, 2, c).max((2, 4)).",
     )
@@ -161,7 +161,9 @@ def _many_passes(scene: Scene) -> Finding | None:
         f"the backward pass does {ratio(back / ahead)} the work of the forward pass, most of it in {worst.name} "
         f"({worst.path.primitive or worst.kind})"
     )
-    finding = found("costly_backward", message, tuple(kernel.name for kernel in sorted(backward, key=scene.work)[::-1]))
+    finding = module_finding(
+        "costly_backward", message, tuple(kernel.name for kernel in sorted(backward, key=scene.work)[::-1])
+    )
     if not reverse:
         return finding
     # The call of jacrev is the innermost frame that all passes share, the forward one too: its lines are more.

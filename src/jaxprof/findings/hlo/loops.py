@@ -15,7 +15,7 @@ from jaxprof.base.units import bytes_, integer, percent, scaled
 from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding
 from jaxprof.findings.hlo.compute import TINY_BYTES
-from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, found, lines_of, operations, total
+from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, lines_of, module_finding, operations, total
 from jaxprof.hlo.kernels.cost.flops import CostModel
 from jaxprof.hlo.kernels.dataflow import Value, origin_through, resolve, sources
 from jaxprof.hlo.kernels.kernels import Kernel
@@ -124,7 +124,7 @@ class _State:
         most = 0
         for kernel in scene.kernels:
             size, needed = arrays.get(id(kernel.instruction), (0, 0))
-            if size and (whole := sum(part for part in scene.moved(kernel) if part * 2 > size)):
+            if size and (whole := sum(part for part in scene.operand_traffic(kernel) if part * 2 > size)):
                 moved[kernel] = whole
                 most = max(most, needed)
         return moved, most
@@ -155,13 +155,15 @@ def whole_carry(scene: Scene) -> Iterator[Finding]:
         each = in_all // max(kernel.count or 1 for kernel in moved)
         if each < max(_TIMES_NEEDED * needed, TINY_BYTES if scene.platform == "gpu" else _SMALLEST):
             continue
-        works = {kernel: scene.work(kernel) * size / sum(scene.moved(kernel)) for kernel, size in moved.items()}
+        works = {
+            kernel: scene.work(kernel) * size / sum(scene.operand_traffic(kernel)) for kernel, size in moved.items()
+        }
         if scene.share_of(works) < _SHARE or (known and in_all < LARGE_BYTES):
             continue
         kernels = sorted(works, key=works.__getitem__, reverse=True)
         scene.explained |= {loop.name, *(kernel.name for kernel in kernels)}
         often = "each iteration" if times is None else f"each of {integer(times)} iterations"
-        whole = sum(sum(scene.moved(kernel)) * (kernel.count or 1) for kernel in scene.kernels)
+        whole = sum(sum(scene.operand_traffic(kernel)) * (kernel.count or 1) for kernel in scene.kernels)
         in_run = f": {bytes_(in_all)} a run, {percent(in_all / whole)} of the program's traffic" if known else ""
         values = [value for value, *_ in state.between]
         fix = _SELECTED if any(value.opcode == "select" for value in values) else _COPIED
@@ -169,7 +171,7 @@ def whole_carry(scene: Scene) -> Iterator[Finding]:
             fix = _OF_GRADIENT
         first = [value for kernel in kernels for value in values if _kernel_of(value) is kernel.instruction]
         yield replace(
-            found(
+            module_finding(
                 "whole_carry",
                 f"{loop.name} moves {bytes_(each)} of its state in {often} to change {bytes_(needed // 2)} of it"
                 f"{in_run}",
@@ -301,7 +303,7 @@ def both_branches(scene: Scene) -> Iterator[Finding]:
         runs = "cond under vmap runs both" if len(branches) == 2 else f"switch under vmap runs all {len(branches)}"
         frames = [own_frame(call.stack), *(branch.frame for branch in branches)]
         yield replace(
-            found(
+            module_finding(
                 "both_branches",
                 f"{runs} branches for each element of the batch, which needs one of them: {', '.join(costs)}; "
                 f"together about {percent(share)} of the program's work",
@@ -350,7 +352,7 @@ def longest_lane(scene: Scene) -> Iterator[Finding]:
             continue
         flops, moved = sum(operations(kernel) * (kernel.count or 1) for kernel in kernels), sum(map(total, kernels))
         yield replace(
-            found(
+            module_finding(
                 "longest_lane",
                 f"{loop.name} runs until the last of {integer(lanes)} elements of the batch has ended: each iteration "
                 f"computes all of them ({scaled(flops, 'FLOP')}, {bytes_(moved)})",

@@ -21,7 +21,7 @@ from jaxprof.hlo.kernels.opcodes import FREE
 from jaxprof.hlo.text.model import Instruction, Module
 
 
-def found(code: str, message: str, kernels: tuple[str, ...], moved: int | None = None) -> Finding:
+def module_finding(code: str, message: str, kernels: tuple[str, ...], moved: int | None = None) -> Finding:
     """Return a finding about a module. `kernels`: names of kernels or instructions, those with the most weight first;
     `moved`: traffic of one run that it accounts for, None if traffic is not its measure."""
     return Finding(code, message, scope="module", bytes=moved, kernels=kernels)
@@ -107,7 +107,7 @@ class Scene:
         inside = set(self.module.once(Execution).callees_of(loop))
         return [kernel for kernel in self.kernels if kernel.computation in inside]
 
-    def moved(self, kernel: Kernel) -> list[int]:
+    def operand_traffic(self, kernel: Kernel) -> list[int]:
         """Return the bytes that one execution of a kernel reads of each operand, and those that it writes, in every
         memory: the traffic of TPUs is of their main memory alone."""
         if self.platform != "tpu":
@@ -117,7 +117,7 @@ class Scene:
 
     def work(self, kernel: Kernel) -> float:
         """Return the work of a kernel in one run, as the bytes that memory moves in the time that it takes at least."""
-        least = max(sum(self.moved(kernel)), _LAUNCH_BYTES.get(self.platform, 0))
+        least = max(sum(self.operand_traffic(kernel)), _LAUNCH_BYTES.get(self.platform, 0))
         return max(least, self.computing(kernel, operations(kernel))) * (kernel.count or 1)
 
     def share_of(self, works: Mapping[Kernel, float]) -> float:
@@ -173,7 +173,7 @@ def gather_sizes(code: str, sizes: Sequence[tuple[int, str]], one: str, many: st
     ordered = sorted(sizes, key=lambda named: -named[0])
     whole = sum(size for size, _ in ordered)
     message = f"{counted(len(ordered), one, many)} {rest.format(bytes=bytes_(whole))}"
-    yield found(code, message, tuple(dict.fromkeys(name for _, name in ordered)), whole)
+    yield module_finding(code, message, tuple(dict.fromkeys(name for _, name in ordered)), whole)
 
 
 Saves: TypeAlias = Literal["", "all", "part"]

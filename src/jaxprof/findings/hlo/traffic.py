@@ -15,7 +15,7 @@ from jaxprof.base.units import bytes_, counted, percent
 from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding
 from jaxprof.findings.hlo.compute import TINY_BYTES
-from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, found, gather, gather_sizes, lines_of, total
+from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, gather, gather_sizes, lines_of, module_finding, total
 from jaxprof.hlo.kernels.attention import is_any_product
 from jaxprof.hlo.kernels.collectives import Collective, collectives
 from jaxprof.hlo.kernels.dataflow import Value, origin_through, resolve, same_elements, sources, upstream
@@ -272,7 +272,7 @@ def lost_donation(scene: Scene) -> Iterator[Finding]:
             "array again."
         )
     yield replace(
-        found("lost_donation", message, names, copied if costly else held),
+        module_finding("lost_donation", message, names, copied if costly else held),
         held=not costly,
         own_fix=fix,
         places=lines_of(update.value for update in updates),
@@ -371,7 +371,7 @@ def copy_traffic(scene: Scene) -> Iterator[Finding]:
     copied, moved = sum(map(total, kernels)), sum(map(total, scene.kernels))
     whose = counted(len(kernels), "kernel only copies", "kernels only copy")
     yield replace(
-        found(
+        module_finding(
             "copy_traffic",
             f"{whose} arrays: {bytes_(copied)} a run, {percent(copied / moved)} of the program's traffic",
             tuple(kernel.name for kernel in kernels),
@@ -463,7 +463,7 @@ def _reshards(collective: Collective, given_back: set[str]) -> bool:
     instruction = collective.kernel.instruction
     if collective.opcode == "all-to-all":
         return True
-    moved = _moved(instruction)
+    moved = _collective_input(instruction)
     if moved is None:
         return False
     if collective.opcode == "collective-permute":
@@ -476,7 +476,7 @@ def _reshards(collective: Collective, given_back: set[str]) -> bool:
     return source.fusions == () and str(source.shape.without_layout()) not in given_back
 
 
-def _moved(instruction: Instruction) -> Value | None:
+def _collective_input(instruction: Instruction) -> Value | None:
     """Return the array that a collective takes; None if it is in a fusion or an asynchronous call, whose inside shows
     it."""
     if instruction.opcode in ("fusion", "async-start") or not instruction.operands:

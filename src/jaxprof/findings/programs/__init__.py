@@ -199,7 +199,7 @@ def findings(result: ProgramResult) -> tuple[Finding, ...]:
     """Return the findings of a program: its faults, then by saving, the unknown ones last."""
     claims = Claims(result)
     checks = [check for check in CHECKS if not (result.other_thread and check.sampled)]
-    every = claims.bounded([check.complete(found) for check in checks for found in check.find(result, claims)])
+    every = claims.limit_savings([check.complete(found) for check in checks for found in check.find(result, claims)])
     order = {code: at for at, code in enumerate(FAULTS)}
     return tuple(sorted(every, key=lambda found: (order.get(found.code, len(FAULTS)), -(found.saves_seconds or 0.0))))
 

@@ -76,7 +76,7 @@ class Claims:
         self.taken.update(map(id, rows))
         return sum(spot.seconds for spot in spots) + sum(map(row_seconds, rows))
 
-    def bounded(self, findings: Sequence[Finding]) -> list[Finding]:
+    def limit_savings(self, findings: Sequence[Finding]) -> list[Finding]:
         """Limit the savings of all findings about the hot loop to `left`. Savings of time that JAX reported, and of
         pauses, are not part of that time."""
         of_loop = {}

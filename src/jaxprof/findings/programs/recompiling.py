@@ -60,14 +60,14 @@ _NAMED_WIDTH = 100
     "Make it once, at module level or before the loop; pass what changes as arguments.",
 )
 def recompile_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    for function, reason in _recompiled(claims, "new_function", RECURS, alike=True):
+    for function, reason in _unclaimed_recompiles(claims, "new_function", RECURS, alike=True):
         made = reason.called_from or function.defined_at
         line = f" at {made.short(result.directory)}" if made is not None else ""
         once = (
             f"Make it once: the lambda, the partial, the nested def or the jax.jit(...) that is made anew for each "
             f"call{line} belongs before the loop or at module level; pass what changes as arguments."
         )
-        yield _compiled_again(
+        yield _recompile_finding(
             claims,
             "recompile_in_loop",
             function,
@@ -84,7 +84,7 @@ def recompile_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding
     "Call the factory once, before the loop, and pass what changes as an argument.",
 )
 def closure_varies(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    for function, reason in _recompiled(claims, "closure", RECURS, alike=True):
+    for function, reason in _unclaimed_recompiles(claims, "closure", RECURS, alike=True):
         rows = reason.rows
         factory = next((row.factory for row in rows if row.factory), "")
         varying = list(dict.fromkeys(each.name for row in rows for each in row.closure))
@@ -95,7 +95,7 @@ def closure_varies(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         )
         by = f" by `{safe(factory)}`" if factory else ""
         over = f", with other values of {safe(shorten(', '.join(varying), _NAMED_WIDTH))}" if varying else ""
-        yield _compiled_again(
+        yield _recompile_finding(
             claims,
             "closure_varies",
             function,
@@ -139,14 +139,14 @@ def caches_cleared(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
 def varying_shapes(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield functions whose argument shapes differ between calls, so that each shape is a separate program, and then
     operations outside any jit, of which that is true as well."""
-    for function, reason in _recompiled(claims, "shape"):
+    for function, reason in _unclaimed_recompiles(claims, "shape"):
         if function.op_by_op:
             continue
         named = "; ".join(f"{each.name} {each.summary}" for each in reason.varying) or "its arguments"
         shapes = f"for {integer(reason.count)} other shapes" if reason.count > 1 else "once for another shape"
         text = f"{shapes}: {shorten(named, _NAMED_WIDTH)}"
         fix = _shape_fix(function)
-        found = _compiled_again(claims, "varying_shapes", function, reason, text, reason.called_from, own_fix=fix)
+        found = _recompile_finding(claims, "varying_shapes", function, reason, text, reason.called_from, own_fix=fix)
         # Operations outside any jit next to the function's call were compiled for other shapes as well: the same arrays
         # vary there, and the same padding fixes it.
         at = reason.called_from
@@ -205,14 +205,16 @@ def _varying_operations(result: ProgramResult, claims: Claims) -> Iterator[Findi
     "lax.switch or fori_loop where it steers control flow.",
 )
 def static_argument_varies(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    for function, reason in _recompiled(claims, "static_argument", RECURS):
+    for function, reason in _unclaimed_recompiles(claims, "static_argument", RECURS):
         if function.op_by_op:
             continue
         changed = [each for each in argument_changes("static_argument", reason.rows) if len(each.types) > 1]
         named = "; ".join(f"{each.name} = {each.summary}" for each in changed) or reason.text
         text = f"for {integer(reason.count)} other values of a static argument: {shorten(named, _NAMED_WIDTH)}"
         fix = _static_fix(function, reason, changed)
-        yield _compiled_again(claims, "static_argument_varies", function, reason, text, reason.called_from, own_fix=fix)
+        yield _recompile_finding(
+            claims, "static_argument_varies", function, reason, text, reason.called_from, own_fix=fix
+        )
 
 
 def _static_fix(function: FunctionCompiles, reason: ReasonCount, changed: Sequence[Variation]) -> str:
@@ -247,10 +249,10 @@ def _static_fix(function: FunctionCompiles, reason: ReasonCount, changed: Sequen
     "dtype, jnp.full and jnp.asarray keep a Python number's weak type.",
 )
 def weak_type_flips(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    for function, reason in _recompiled(claims, "weak_type"):
+    for function, reason in _unclaimed_recompiles(claims, "weak_type"):
         if not function.op_by_op:
             text = f"{_times_text(reason.count)} because of a weak type ({reason.text})"
-            yield _compiled_again(claims, "weak_type_flips", function, reason, text, reason.called_from)
+            yield _recompile_finding(claims, "weak_type_flips", function, reason, text, reason.called_from)
 
 
 _OTHER = {
@@ -290,7 +292,7 @@ _JIT_OPTIONS = (
 def arguments_vary(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield functions compiled again for any other reason, each with its own fix."""
     for code, words in _OTHER.items():
-        for function, reason in _recompiled(claims, code):
+        for function, reason in _unclaimed_recompiles(claims, code):
             if function.op_by_op:
                 continue
             of_jit = code == "config" and not reason.text.startswith("config ")
@@ -298,7 +300,7 @@ def arguments_vary(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
             fix = _static_part_fix(reason) or fix
             times = f"for {integer(reason.count)} other {what}" if reason.count > 1 else f"once for other {what}"
             text = f"{times}: {reason.text}"
-            yield _compiled_again(claims, "arguments_vary", function, reason, text, reason.called_from, own_fix=fix)
+            yield _recompile_finding(claims, "arguments_vary", function, reason, text, reason.called_from, own_fix=fix)
 
 
 def _static_part_fix(reason: ReasonCount) -> str:
@@ -340,7 +342,7 @@ def _shape_fix(function: FunctionCompiles) -> str:
     )
 
 
-def _recompiled(
+def _unclaimed_recompiles(
     claims: Claims, code: str, least: int = 1, *, alike: bool = False
 ) -> Iterator[tuple[FunctionCompiles, ReasonCount]]:
     """Yield the functions that were compiled for a reason, with those compilations that no finding has claimed, if they
@@ -375,7 +377,7 @@ def _keep_each(function: FunctionCompiles, reason: ReasonCount, factory: str = "
     )
 
 
-def _compiled_again(
+def _recompile_finding(
     claims: Claims,
     code: str,
     function: FunctionCompiles,
