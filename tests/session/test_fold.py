@@ -18,6 +18,7 @@ from jaxprof.runner.session_recorder import SessionRecorder
 from jaxprof.session import Run, Session
 from jaxprof.session.log import LogWriter
 from jaxprof.session.log.codec import decode_header, decode_line
+from jaxprof.session.run import RunEnd
 from tapes import unpacked
 
 SPEC = e.RunSpec(workload="selu", variant="jit", how="jit", device="gpu:1")
@@ -67,6 +68,19 @@ def test_fold_of_real_tapes(tmp_path):
             session.extend(map(decode_line, part))
             cases[f"{tape}, {when}"] = state(session)
     held_cases("fold.txt", cases)
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "text"),
+    [
+        ("cancelled", "cancelled in phase run", "cancelled in phase run"),
+        ("cancelled", "interrupted", "cancelled: interrupted"),
+        ("failed", "out of memory", "failed: out of memory"),
+        ("crashed", "", "crashed"),
+    ],
+)
+def test_the_end_of_a_run_says_its_status_once(status, error, text):
+    assert RunEnd(status, error, "").text == text
 
 
 @pytest.mark.parametrize("status", ["ok", "failed", "cancelled"])

@@ -106,7 +106,7 @@ def notes(result: GateResult) -> Iterator[str]:
         yield f"A: the base; B: the current version; {agreement}"
         yield from (f"{label}: {text}" for label, text in basis_lines(result.measured))
         for side in result.measured.failed:
-            yield f"{side.run.plan.side} {side.run.status}: {side.run.error}"
+            yield f"{side.run.plan.side} {side.run.end(deserted=False).text}"
 
 
 def base_sentence(base: GateBase) -> str:

@@ -96,11 +96,10 @@ def run_findings(session: Session, run: Run, name: str, baselines: Set[str]) -> 
         largest = [buffer for buffer in picture.buffers[:_KERNELS_NAMED] if buffer.instruction] if picture else []
         named = "; largest buffers: " + ", ".join(f"{each.instruction} {bytes_(each.bytes)}" for each in largest)
         end = run.shown
-        error = end.error.partition("\n")[0] or end.status
         entry = _FAILED if requested is None else _NO_MEMORY
         yield Finding(
             entry.code,
-            f"{run.label} {end.status}: {error}" + (named if requested is not None and largest else ""),
+            f"{run.label} {end.text.splitlines()[0]}" + (named if requested is not None and largest else ""),
             own_fix=end.hint or entry.fix,
             scope="call",
             bytes=requested,

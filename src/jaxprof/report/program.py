@@ -167,8 +167,7 @@ def program_report(session: Session, run: Run) -> Iterator[Piece]:
         yield Prose(command(program), hang=2)
     ended = program.run.shown
     if ended.status not in ("ok", "running", "queued"):
-        failure = ended.status if ended.error in ("", ended.status) else f"{ended.status}: {ended.error}"
-        yield Prose(failure, "  ✗ ")
+        yield Prose(ended.text, "  ✗ ")
         yield Prose(ended.hint, "    ")
     yield from _standstill(program)
     for stage in program.running:

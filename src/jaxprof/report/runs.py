@@ -313,8 +313,7 @@ def problems(rows: Iterable[RunRow], most: int | None = _WARNINGS_SHOWN) -> Iter
     for row in rows:
         ended = row.run.shown
         if ended.status != "ok":
-            failure = ended.status if ended.error in ("", ended.status) else f"{ended.status}: {ended.error}"
-            failure_notes.setdefault(ended.hint, {}).setdefault(failure, []).append(row.label)
+            failure_notes.setdefault(ended.hint, {}).setdefault(ended.text, []).append(row.label)
         # The table of phases shows this one (`0-copy`), and every run on a CPU has it.
         warnings += [(warning, row.label) for warning in row.result.warnings if warning.code != "zero_copy"]
     about_results = dict.fromkeys(warning.message for warning, _ in warnings if warning.code in _ABOUT_RESULTS)

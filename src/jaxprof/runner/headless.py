@@ -140,7 +140,7 @@ class Progress:
                     measured = result(self.session, run.id)
                     words += [_median(measured), versus_text(measured) if run.plan.baseline else ""]
                 else:
-                    words.append(run.status if run.error in ("", run.status) else f"{run.status}: {run.error}")
+                    words.append(run.end(deserted=False).text)
                 self.note("  ".join(filter(None, words)))
         self.tick()
 

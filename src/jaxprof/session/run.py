@@ -81,6 +81,11 @@ class RunEnd:
     def over(self) -> bool:
         return self.status not in ("queued", "running")
 
+    @property
+    def text(self) -> str:
+        """How it ended and why: `failed: out of memory`, `cancelled in phase run`."""
+        return self.error if self.error.startswith(self.status) else f"{self.status}: {self.error}".removesuffix(": ")
+
 
 def are_iterations(event: e.StepsTaken) -> bool:
     """Return whether the entries of an event from outside can be successive iterations: as many counts as times, none
