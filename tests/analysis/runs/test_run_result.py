@@ -138,6 +138,18 @@ def test_a_wrong_result_says_what_is_wrong_of_it():
     held_cases("wrong_results.txt", told)
 
 
+@pytest.mark.parametrize(
+    ("status", "timed", "doubted"), [("ok", True, True), ("cancelled", True, True), ("cancelled", False, False)]
+)
+def test_a_disturbance_is_reported_where_there_are_times(status, timed, doubted):
+    busy = e.EnvironmentRead(run="r1", python="3", numpy="2", settings={"other_busy_cores": 1.7, "cores": 2})
+    end = e.RunFinished(run="r1", status=status, error=status)
+    codes = [
+        warning.code for warning in result(alone(busy, hot("r1"), end, samples=STEADY if timed else []), "r1").warnings
+    ]
+    assert ("busy_machine" in codes, "throttled" in codes) == (doubted, doubted)
+
+
 def test_two_modes_are_told():
     random = np.random.default_rng(0)
     taking_turns = (np.where(np.arange(100) % 3 == 0, 6e-3, 2e-3) * random.lognormal(0, 0.02, 100)).tolist()

@@ -68,12 +68,13 @@ def derive_warnings(run: Run, summary: Summary | None, readings: Sequence[Device
         side = {"numpy": "NumPy", "eager": "Op by op"}.get(run.plan.how, jitted)
         fix = _PAGE_FAULT_FIXES[side]
         yield _warning(run, _PAGE_FAULTS, f"{counts}: {why}", fix[0].upper() + fix[1:])
+    has_times = summary is not None or run.status == "ok"  # else there is nothing that was disturbed
     others, cores = others_cores(run)
-    if others > BUSY_SHARE * cores:
+    if has_times and others > BUSY_SHARE * cores:
         used = f"{others:.1f} of {cores:g} cores"
         yield _warning(run, _BUSY_MACHINE, f"the machine was busy: other processes used {used} during the run")
     reasons = sorted({reason for reading in readings for reason in reading.throttle_reasons})
-    if reasons:
+    if has_times and reasons:
         yield _warning(run, _THROTTLED, f"{run.plan.device} throttled its clocks during the run: {', '.join(reasons)}")
     if run.check is not None and run.check.passed is False:
         against = f" ({run.check.against})" if run.check.against else ""
