@@ -5,12 +5,14 @@ import json
 
 import pytest
 
-from folding import fold
+from folding import fold, written
 from hlo_sources import BEFORE, BOTH_STAGES, SESSIONS, SOURCES, TEXT
+from jaxprof import events as e
 from jaxprof.analysis.opener import open_hlo
 from jaxprof.analysis.target import Kind, kind_of
 from jaxprof.analysis.timeline.model import read_timeline
 from jaxprof.base.errors import FileRefusedError
+from jaxprof.base.text import REDACTED
 from report import sessions
 
 
@@ -26,6 +28,23 @@ def test_a_session_is_known_by_its_name_or_its_header(name, content, kind, tmp_p
     (tmp_path / name).write_bytes(content)
     assert kind_of(tmp_path / name) is kind
     assert kind_of(tmp_path / "nothing") is Kind.NOTHING
+
+
+@pytest.mark.parametrize(
+    ("how", "argv", "hint"),
+    [
+        ("script", ["train.py", "--n", "3"], "jaxprof script --capture-steps 5 train.py --n 3"),
+        ("script", ["train.py", "--key", REDACTED], "jaxprof script --capture-steps 5 FILE.py"),
+        ("record", ["train.py"], "pass capture_steps=5 to jaxprof.record"),
+    ],
+)
+def test_a_program_without_hlo_says_what_captures_it(how, argv, hint, tmp_path):
+    planned = sessions.plan("r1", "program", "program", workload="train.py")
+    started = e.ProgramStarted(run="r1", argv=argv, how=how)
+    path = written(tmp_path / "s.jaxprof", [planned, started], sessions.HEADER)
+    with pytest.raises(FileRefusedError, match="has a compiled program") as refused:
+        open_hlo(path, of_profile)
+    assert hint in refused.value.hint
 
 
 def of_profile(path):

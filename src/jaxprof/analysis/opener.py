@@ -3,6 +3,7 @@ to the runner above this module, so the caller passes the function that reads it
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from jaxprof.analysis.target import Kind, kind_of
 from jaxprof.base.errors import FileRefusedError, JaxprofError
+from jaxprof.base.text import REDACTED
 
 if TYPE_CHECKING:
     from jaxprof.hlo.stages import ModuleStages
@@ -17,6 +19,17 @@ if TYPE_CHECKING:
     from jaxprof.session import Run, Session
 
 HOW_TO_COMPILE = "Compiled variants have one: jaxprof run NAME --variant jit."
+
+
+def how_to_get_hlo(session: Session) -> str:
+    """Return how to record what this session did with compiled programs in it."""
+    started = next((run.program.started for run in session.programs if run.program is not None), None)
+    if started is None:
+        return HOW_TO_COMPILE
+    if started.how not in ("script", "module"):
+        return "The capture of a program has them: pass capture_steps=5 to jaxprof.record."
+    argv = ["FILE.py"] if REDACTED in " ".join(started.argv) else started.argv
+    return f"The capture of a program has them: {shlex.join(('jaxprof', 'script', '--capture-steps', '5', *argv))}"
 
 
 def modules_of(session: Session) -> list[ModuleStages]:
@@ -76,7 +89,8 @@ def open_hlo(path: Path, read_profile: Callable[[Path], Session]) -> tuple[list[
         from jaxprof.session import Session
         from jaxprof.session.log import load
 
-        session, problem, hint = load(path, Session), f"no run of {path} has a compiled program", HOW_TO_COMPILE
+        session, problem = load(path, Session), f"no run of {path} has a compiled program"
+        hint = how_to_get_hlo(session)
     modules = modules_of(session)
     if not modules:
         raise FileRefusedError(problem, hint)

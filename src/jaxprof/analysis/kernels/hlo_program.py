@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.opener import HOW_TO_COMPILE, modules_of
+from jaxprof.analysis.opener import how_to_get_hlo, modules_of
 from jaxprof.base.errors import JaxprofError, UsageError, unknown_name
 from jaxprof.base.values import frozen
 
@@ -182,5 +182,5 @@ def programs_in(session: Session, run: str | None = None) -> list[HloProgram]:
     chosen = [stages for stages in modules_of(session) if run is None or stages.key == run]
     if not chosen:
         named = session.runs[str(run)].label
-        raise UsageError(f"run {run} ({named}) has no compiled program", HOW_TO_COMPILE)
+        raise UsageError(f"run {run} ({named}) has no compiled program", how_to_get_hlo(session))
     return [HloProgram(stages, session) for stages in chosen]
