@@ -9,9 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 
+import program_events as made
 from jaxprof.base.errors import WorkerError
+from jaxprof.base.files import read_source
 from jaxprof.devices.live.process_state import is_stopped
-from jaxprof.events import CaptureWindow, Heartbeat, LogLine, ProgramEnded, SessionClosed
+from jaxprof.events import CaptureWindow, Heartbeat, LogLine, ProgramEnded, SessionClosed, SourceLocation, SourcesRead
 from jaxprof.runner.interpreter import own_interpreter
 from jaxprof.runner.program import ProgramCommand, ProgramProcess
 from jaxprof.runner.program_run import ProgramScheduler, _Pace
@@ -149,6 +151,21 @@ def test_an_empty_call_is_timed_after_the_end_if_needed(stage, monkeypatch, code
     run = one.end()
     assert run.status == ("cancelled" if code else "ok")
     assert getattr(run.program.empty_call, "seconds", None) == kept
+
+
+def test_the_digest_of_a_file_comes_when_it_is_first_named(stage, tmp_path):
+    """At the end alone, no line could be shown while the program runs."""
+    path = tmp_path / "step.py"
+    path.write_text("def step(): ...\n")
+    os.utime(path, (1.0, 1.0))
+    at = SourceLocation(str(path), 1)
+    one = stage(Told(made.compiled(called_from=at), made.compiled(called_from=at), goes_on=True))
+    one.begin()
+    one.until(lambda: any(isinstance(event, SourcesRead) for event in one.events))
+    assert not one.run.over
+    assert one.run.sources == {str(path): read_source(path)[1]}
+    one.scheduler.close()
+    assert sum(isinstance(event, SourcesRead) for event in one.events) == 1
 
 
 def test_each_cancel_ends_the_program_more_firmly(stage):

@@ -29,7 +29,7 @@ _KINDS = (
 )
 _PIECE = 1 << 24  # bytes of an archive that are unpacked at once
 _LARGEST_SOURCE = 1 << 24  # bytes; what is larger was not written by a person
-_MOST_SOURCES = 200
+MOST_SOURCES = 200
 """Number of source files whose digest a run keeps."""
 PARTIAL = ".partial"
 PRIVATE = 0o600
@@ -69,7 +69,7 @@ def digests_of_sources(names: Iterable[str], began_seconds: float) -> dict[str, 
     """Return the digests of the Python files among `names`, by path. A file that was changed after `began_seconds`
     (Unix time) is left out, because it may not be what ran."""
     digests: dict[str, str] = {}
-    for name in sorted({name for name in names if name.endswith(".py")})[:_MOST_SOURCES]:
+    for name in sorted({name for name in names if name.endswith(".py")})[:MOST_SOURCES]:
         with contextlib.suppress(OSError, ValueError):
             if os.stat(name).st_mtime <= began_seconds and (digest := read_source(name)[1]):
                 digests[name] = digest

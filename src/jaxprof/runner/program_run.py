@@ -12,22 +12,24 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from jaxprof.base.errors import JaxprofError
-from jaxprof.base.files import digests_of_sources
+from jaxprof.base.files import MOST_SOURCES, digests_of_sources
 from jaxprof.base.redaction import redact_words
 from jaxprof.base.text import last_words
 from jaxprof.devices.live.process_state import LOOK_SECONDS, PauseWatch, SilenceWatch
 from jaxprof.events import (
     WINDOW_FOLDER,
     CaptureWindow,
+    Compiled,
     EmptyCallTimed,
     Event,
     Note,
     ProgramEnded,
+    ProgramSampled,
     ProgramStarted,
     RunFinished,
     RunPlanned,
@@ -96,6 +98,8 @@ class ProgramScheduler(RecordingScheduler):
         self._windows: list[threading.Thread] = []
         self._window_folder = ""
         """Folder of the window that is open in the program, which removes it unless it is killed."""
+        self._named_files: set[str] = set()
+        """Files that events have named, whose digests were emitted if they could be."""
         self._closed = False
         self._working = False
         self._follower: threading.Thread | None = None
@@ -216,7 +220,11 @@ class ProgramScheduler(RecordingScheduler):
             self._end_event, self._end_due = event, time.monotonic() + ENDING_SECONDS
             return
         self._session_recorder.take(event, self._run, self._made)
-        if isinstance(event, CaptureWindow):
+        if isinstance(event, ProgramSampled):
+            self._emit_sources(line.file for line in event.lines)
+        elif isinstance(event, Compiled):
+            self._emit_sources((event.called_from.file, event.defined_at.file))
+        elif isinstance(event, CaptureWindow):
             self._window_folder = event.path if event.state == "began" else ""
             if event.state == "ended":
                 from jaxprof.runner.profiles import open_window
@@ -246,7 +254,7 @@ class ProgramScheduler(RecordingScheduler):
         wall = time.monotonic() - process.began_seconds
         if self._end_event is not None and self.program.options.function:
             wall = self._end_event.wall_seconds  # the function was measured after the program's own end
-        self._emit_sources()
+        self._emit_last_sources()
         ended = self._end_event or ProgramEnded(exit_code=None, wall_seconds=wall)
         if Path(self._window_folder).name.startswith(WINDOW_FOLDER):
             shutil.rmtree(self._window_folder, ignore_errors=True)
@@ -291,14 +299,18 @@ class ProgramScheduler(RecordingScheduler):
                 self._emit(EmptyCallTimed(seconds=seconds, arrays=arrays, numbers=numbers))
                 self._session_recorder.flush()
 
-    def _emit_sources(self) -> None:
-        """Emit the digests of the files that the recording names, except files changed since the program began, which
-        may not be what ran."""
-        program, began = self.session.runs[self._run].program, self.session.header.wall_seconds
-        if program is None:
-            return
-        named = {at.file for row in program.compiled for at in (row.called_from, row.defined_at)}
-        named |= {line.file for sampled in program.sampled for line in sampled.lines}
+    def _emit_sources(self, files: Iterable[str]) -> None:
+        """Emit the digests of files that the recording names for the first time, so that their lines can be shown while
+        the program runs; not of files changed since the program began, which may not be what ran."""
+        new = {*files} - self._named_files
+        if new and len(self._named_files) < MOST_SOURCES:
+            self._named_files |= new
+            if digests := digests_of_sources(new, self.session.header.wall_seconds):
+                self._emit(SourcesRead.of(digests))
+
+    def _emit_last_sources(self) -> None:
+        """Emit the digests of the program's own file, and of those that the HLO of its captures names."""
+        named = set()
         for run in self.session.runs.values():  # of capture windows
             if "hlo" in run.texts:
                 from jaxprof.hlo.source import own_files
@@ -306,8 +318,7 @@ class ProgramScheduler(RecordingScheduler):
                 named |= own_files(self.session.text(run.id, "hlo") or "")
         if not self.program.module and self.program.argv:
             named.add(str(Path(self.program.directory or _directory(), self.program.argv[0])))
-        if digests := digests_of_sources(named, began):
-            self._emit(SourcesRead.of(digests))
+        self._emit_sources(named)
 
     def _outcome(self, process: ProgramProcess) -> RunFinished:
         """Return how the run of the program ended, by its exit code."""
