@@ -16,7 +16,7 @@ from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.home.start_list import StartList
 from jaxprof.tui.kit.dialogs import FormDialog
 from jaxprof.workloads.model import Parameter
-from tui.fakes import HOSTILE, MIDDLE, NoJax, NoMachine, Stage, info, keep_session, walking
+from tui.fakes import HOSTILE, MIDDLE, Clocked, NoJax, NoMachine, Stage, info, keep_session, walking
 
 pytestmark = pytest.mark.usefixtures("catalogue", "shelf")
 
@@ -94,6 +94,11 @@ async def test_filter_marks_presets_variants_and_devices_are_in_the_plan():
         await walk.until(lambda: screen.info is evil, "what is the user's own comes first")
         await walk.press("e escape", "[b]evil[/x] ␛[31m")
         assert not {"\x1b", "\u202e"} & set(walk.text)
+    async with walking(MIDDLE, Stage(devices=Clocked)) as walk:
+        await walk.shows("2.60GHz")
+        gpu, cpu = walk.row("cuda:0"), walk.row("cpu:0")
+        for figure in ("GHz", "GiB"):
+            assert gpu.index(figure) == cpu.index(figure), "figures of a kind stand below each other"
     async with walking(MIDDLE, Stage(devices=NoJax)) as walk:
         await walk.shows("jax is not installed there", "pip install jax")
     async with walking(MIDDLE, Stage(devices=NoMachine)) as walk:

@@ -115,6 +115,18 @@ async def test_each_way_has_its_key_and_the_cursor_goes_on_into_the_examples():
         assert walk.app.focused is rows
 
 
+async def test_a_folder_is_no_function_but_a_package_may_be(work, monkeypatch):
+    imported = []
+    monkeypatch.setattr(engine_questions, "describe", lambda python, targets, given: imported.extend(targets) or [])
+    async with walking(SMALL) as walk:
+        home = await walk.home()
+        home.action_own(str(work))
+        await walk.press("enter", "is a folder", "plot.py")
+        (work / "__init__.py").touch()  # a package: what it holds, only importing it says
+        await walk.press("enter")
+        await walk.until(lambda: imported == [str(work)])
+
+
 async def test_the_preview_of_another_row_begins_at_its_first_line_also_where_the_title_is_the_same(shelf):
     for name in "ab":
         keep_session(shelf, name, *[("selu", "jit", "ok", 1e-3)] * 40)

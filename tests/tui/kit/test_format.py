@@ -56,6 +56,14 @@ def test_a_wrapped_number_stays_with_its_unit():
     assert all(line.cell_length <= 36 for line in lines)
 
 
+def test_a_text_without_room_beside_its_head_stands_below_it():
+    """It tore words into pieces of a few letters there."""
+    lines = [line.plain for line in hang(Content("  products = vjp and jvp  "), "which of them it computes", 30)]
+    assert lines == ["  products = vjp and jvp  ", "    which of them it computes"]
+    assert [line.plain for line in hang(Content("  n = 1  "), "points", 16)] == ["  n = 1  points"]
+    assert hang(Content("head "), "text", 0), "before the first layout a widget has no width"
+
+
 def test_line_is_not_broken_inside_a_number():
     lines = [line.plain for line in wrap_content(Content("there are 1\u202f045 of them, 12\u202f345 in all"), 12)]
     assert lines == ["there are", "1\u202f045 of", "them, 12\u202f345", "in all"]

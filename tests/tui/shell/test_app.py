@@ -10,6 +10,7 @@ from jaxprof import events as e
 from jaxprof.base.config import Config, read_config
 from jaxprof.base.errors import StorageError
 from jaxprof.session.log import LogWriter, new_header
+from jaxprof.tui import clock
 from jaxprof.tui.hlo.kernels import KernelTable
 from jaxprof.tui.home.start_list import StartList
 from jaxprof.tui.keys import check_keys, clashes
@@ -119,6 +120,27 @@ async def test_ctrl_c_cancels_the_run_with_its_queue_and_a_second_one_quits(monk
         await walk.press("ctrl+c")
         await walk.until(lambda: scheduler.closed == "finished")
         assert scheduler.closed_in is not threading.main_thread(), "which draws while the children end"
+
+
+async def test_a_second_ctrl_c_quits_as_long_as_the_message_stands(monkeypatch):
+    now, passed = clock.monotonic, 0.0
+    monkeypatch.setattr(clock, "monotonic", lambda: now() + passed)
+    async with walking(MIDDLE) as walk:
+        scheduler = await started(walk)
+        await walk.press("ctrl+c", "Press ctrl+c again to quit.")
+        passed = max(message.timeout for message in walk.app._notifications) - 1.0
+        await walk.press("ctrl+c")
+        await walk.until(lambda: scheduler.closed == "finished")
+
+
+async def test_the_quit_dialog_goes_with_the_run_it_asks_about():
+    async with walking(MIDDLE) as walk:
+        scheduler = await started(walk)
+        await walk.through("q | @Confirm")
+        scheduler.finish()
+        await walk.through("| @ResultsScreen | The run has ended meanwhile")
+        await walk.press("n")
+        assert scheduler.closed == "", "the app goes on"
 
 
 async def test_an_app_that_nobody_has_quit_ends_its_children_too():

@@ -7,6 +7,7 @@ from functools import partial
 from threading import Event, Thread
 
 import pytest
+from textual.widgets import Input
 
 from folding import written
 from hlo_sources import write_kernels
@@ -255,7 +256,12 @@ async def test_the_dialog_opens_what_a_word_names(state_home):
         await walk.press("'kept-o enter")
         await walk.until(lambda: walk.app.session_path == kept)
         walk.app.ask_for_file()
-        await walk.press("'gs://bucket/a.jaxprof enter", "is a URL, and a file on this machine is needed")
+        await walk.press("'gs://bucket/a.jaxprof enter", "is a URL, and a file on this")
+        assert walk.find(Input).value == "gs://bucket/a.jaxprof", "what was typed can be corrected"
+        walk.find(Input).value = "kept-oen"
+        await walk.press("enter", "there is no file")
+        await walk.press("backspace backspace 'ne enter")
+        await walk.on("ResultsScreen")
 
 
 def test_the_app_learns_of_which_profile_its_session_is_made(profile, monkeypatch):

@@ -20,7 +20,7 @@ from jaxprof.tui.kit.row_list import Heading, RowList
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
 from jaxprof.tui.shell.device_monitor import DeviceMonitor, DeviceRow
 
-BAR_WIDTH = 8
+SPARK_WIDTH, BAR_WIDTH = 6, 6
 FULL = 0.95
 """Share of the memory in use from which the bar is an alarm."""
 HOT_CELSIUS = 85
@@ -85,7 +85,8 @@ class DeviceList(RowList[DeviceRow], keys="devices"):
             titled = self._title and device.platform in ("cuda", "cpu")
             name = cell(short_kind(device.kind or device.platform.upper()), 26 if width >= WIDE else 14, "$text-muted")
             line, least = Content("") if titled else name + Content(" "), _state(wrong, width)
-            for part in _readings(row):
+            powered = any(each.device.platform != "cpu" for each in self._devices)
+            for part in _readings(row, powered=powered):
                 if line.cell_length + part.cell_length + least.cell_length <= width:
                     line = line + part
             gap = "" if line.plain.endswith("  ") else " "
@@ -102,8 +103,9 @@ def _unused(row: DeviceRow) -> bool:
     return row.device.used_by_jax is False
 
 
-def _readings(row: DeviceRow) -> list[Content]:
-    """Return the readings as pieces of one line, the most important first, each of a width that does not change."""
+def _readings(row: DeviceRow, *, powered: bool) -> list[Content]:
+    """Return the readings as pieces of one line, the most important first, each of a width that does not change.
+    `powered`: the list has a device that may report power and temperature, so that each line has their columns."""
     reading = row.reading
     if reading is None:
         return [Content.styled("reading…", "$quiet")]
@@ -112,24 +114,24 @@ def _readings(row: DeviceRow) -> list[Content]:
     whole = None if utilisation is None else round(utilisation, 2)  # noise in the decimals does not redraw the line
     full = "$error" if share is not None and share >= FULL else "$bar"
     pieces = [
-        Content.assemble(spark(row.history, 8), cell(units.percent(whole) if whole is not None else "", 6, right=True)),
-        Content.assemble("  ", bar(share, BAR_WIDTH, full), cell(_gibibytes(used), 7, right=True), "  "),
+        spark(row.history, SPARK_WIDTH) + cell(units.percent(whole) if whole is not None else "", 6, right=True),
+        Content.assemble("  ", bar(share, BAR_WIDTH, full), cell(_gibibytes(used), 9, right=True)),
     ]
     watts, degrees, hertz = reading.power_watts, reading.temperature_celsius, reading.clock_hertz
-    if row.device.platform != "cpu":  # in columns below each other, also where one of them is not reported
+    if powered:  # in columns below each other, also where one of them is not reported
         pieces += [
-            cell(f"{watts:.0f}W" if watts is not None else "", 5, right=True),
-            cell(f"{degrees:.0f}°" if degrees is not None else "", 5, _warm(degrees), right=True),
+            cell(f"{watts:.0f}W" if watts is not None else "", 6, right=True),
+            cell(f"{degrees:.0f}°C" if degrees is not None else "", 6, _warm(degrees), right=True),
         ]
-    pieces.append(cell(f"{hertz / 1e9:.2f}G" if hertz is not None else "", 7, right=True) + Content("  "))
+    pieces.append(cell(f"{hertz / 1e9:.2f}GHz" if hertz is not None else "", 9, right=True) + Content("  "))
     if reading.load_average is not None:
         pieces.append(cell(f"load {reading.load_average:.1f}", 10))
     return pieces
 
 
 def _gibibytes(count: int | None) -> str:
-    """Return memory in one unit for all devices, so that they can be compared: `76.6G`."""
-    return "" if count is None else f"{count / 2**30:.1f}G"
+    """Return memory in one unit for all devices, so that they can be compared: `76.6GiB`."""
+    return "" if count is None else f"{count / 2**30:.1f}GiB"
 
 
 def _warm(celsius: float | None) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxprof.base import units
 from jaxprof.base.errors import JaxprofError, UsageError, unknown_name
+from jaxprof.base.files import with_home
 from jaxprof.base.text import safe
 from jaxprof.tui.kit.dialogs import (
     Choose,
@@ -162,6 +163,10 @@ def ask_function(
         from jaxprof.workloads.scripts import functions_of
 
         target, arguments = read(texts["function"])
+        folder = with_home(target)
+        if folder.is_dir() and not (folder / "__init__.py").is_file():
+            first = next((path.name for path in sorted(folder.glob("*.py"))), "file.py")
+            raise UsageError(f"{target} is a folder", f"Give a file in it, such as {folder / first}.")
         offered[:] = functions_of(Path(target)) if target.endswith(".py") and not arguments else []
         if not offered:
             described[:] = describe(app.live.interpreter(), [target], arguments)

@@ -143,15 +143,14 @@ def description(info: WorkloadInfo, choices: HomeOptions, entries: Sequence[Entr
     """Yield what a workload is and how it would run; `entries` are the kept sessions, the newest first."""
     last = last_medians(info.name, choices.parameters(info), entries, gethostname())
     yield from (*hang(Content(""), info.title, width, "bold"), Content(""))
-    if not info.parameters:
-        yield from _fact("Parameters", "none", width, "$text-muted")
+    none = "" if info.parameters else "none"
+    yield Content.assemble(_title(f"{'Parameters':<{_NAME}}"), (none, "$text-muted"))
     values = choices.parameters(info)
     by_hand = choices.of(info.name).settings
-    for index, parameter in enumerate(info.parameters):
+    for parameter in info.parameters:
         style = "bold $accent" if parameter.name in by_hand else "bold"
         head = Content.assemble(
-            _title(f"{'Parameters' if index == 0 else '':<{_NAME}}"),
-            (f"{safe(parameter.name)} = ", "$text-muted"),
+            (f"  {safe(parameter.name)} = ", "$text-muted"),
             (safe(units.value_text(values.get(parameter.name))), style),
             "  ",
         )

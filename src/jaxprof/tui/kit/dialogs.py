@@ -382,10 +382,23 @@ class Confirm(FormDialog, keys="confirm"):
 
 
 def ask_text(
-    app: App[Any] | Host, title: str, field: FormField, take: Callable[[str], object], enter: str, *, question: str = ""
+    app: App[Any] | Host,
+    title: str,
+    field: FormField,
+    take: Callable[[str], object],
+    enter: str,
+    *,
+    question: str = "",
+    find: Callable[[str], object] | None = None,
 ) -> None:
-    """Ask for one line of text, which `take` gets unless it is empty."""
-    dialog = FormDialog(title, {"text": field}, "OK", enter, question=question)
+    """Ask for one line of text, which `take` gets unless it is empty. `find` is called with it before, in a thread: if
+    that raises JaxprofError, the dialog stays, with the text."""
+
+    def confirm(texts: Texts) -> None:
+        if find is not None and texts["text"]:
+            find(texts["text"])
+
+    dialog = FormDialog(title, {"text": field}, "OK", enter, question=question, confirm=confirm if find else None)
     dialog.ask(app, lambda texts: texts["text"] and take(texts["text"]))
 
 

@@ -131,15 +131,23 @@ def wrap_content(content: Content, width: int) -> list[Content]:
     return [Content(line.plain.replace(_STAND_IN, _NO_BREAK), list(line.spans)) for line in joined.wrap(width)]
 
 
+LEAST_BESIDE = 16
+"""Least columns in which a text is wrapped beside its head; with fewer, it goes below the head."""
+
+
 def hang(head: Content, text: str, width: int, style: str = "") -> list[Content]:
     """Return `head` followed by `text`, wrapped to `width` with a hanging indent. A number stays with its unit."""
     from jaxprof.report.renderers import wrap
 
-    indent, room = head.cell_length, max(12, width - head.cell_length)
+    indent, width, above = head.cell_length, max(LEAST_BESIDE, width), []
+    if width - indent < min(columns(text), LEAST_BESIDE):
+        above, indent = wrap_content(head, width), min(indent - len(head.plain.lstrip()) + 2, width // 2)
+        head = Content(" " * indent)
+    room = width - indent
     lines = [
         piece for line in wrap(text, first="", width=room) for piece in wrap_content(Content.styled(line, style), room)
     ]
-    return [head + (lines[0] if lines else ""), *(Content(" " * indent) + line for line in lines[1:])]
+    return [*above, head + (lines[0] if lines else ""), *(Content(" " * indent) + line for line in lines[1:])]
 
 
 def stacked(parts: Iterable[tuple[float, str, str]], whole: float, width: int) -> Content:

@@ -22,7 +22,7 @@ from jaxprof.base.errors import JaxprofError, StorageError, UsageError, system_w
 from jaxprof.base.text import safe
 from jaxprof.base.units import counted, percent
 from jaxprof.tui import clock
-from jaxprof.tui.keys import check_keys, clashes, remap
+from jaxprof.tui.keys import check_keys, clashes, key_of, remap
 from jaxprof.tui.kit.guard import HIDDEN, in_daemon, in_thread
 from jaxprof.tui.kit.host import Destination, LiveChanged
 from jaxprof.tui.shell.device_monitor import DeviceMonitor, MachineSource
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.session import Session
     from jaxprof.session.log import Follower, Library
+    from jaxprof.tui.kit.dialogs import Confirm
 
 
 class UserSettings:
@@ -95,8 +96,8 @@ PlanSides = Callable[["Interpreter", "Path"], "list[PlannedRun]"]
 
 FOLLOW_SECONDS = 0.25
 """Seconds between reads of what another process has added to a session."""
-TWICE_SECONDS = 2.0
-"""A second ctrl+c within this many seconds quits."""
+TWICE_SECONDS = 5.0
+"""A second ctrl+c within this many seconds quits; the message that says so stays as long."""
 
 
 class Profiler(Navigator, keys="app"):
@@ -129,6 +130,8 @@ class Profiler(Navigator, keys="app"):
         self._first = path, program, follow, profile
         self._interrupted_seconds = float("-inf")
         """When the user last pressed ctrl+c, by the monotonic clock."""
+        self._quitting: Confirm | None = None
+        """The dialog that was last asked whether to end a run and quit."""
         self.folder = Path.cwd()
         """Folder in which the user's programs are looked up: the one that jaxprof was started in."""
         self.reading: ProfileReading | None = None
@@ -282,17 +285,20 @@ class Profiler(Navigator, keys="app"):
         create("shell.export", "ask_to_export", self)
 
     def ask_for_file(self, mode: str = "") -> None:
-        from jaxprof.analysis.target import Target, resolve
+        from jaxprof.analysis.target import Kind, resolve
         from jaxprof.tui.kit.dialogs import FormField, ask_text
 
-        def open_(text: str) -> None:
-            def show(target: Target) -> None:  # of nothing, the reader says what is wrong
-                self.open_session((Path.cwd() / (target.path or text)).resolve(), mode)
+        paths: list[Path] = []
 
-            in_thread(self, partial(resolve, text, jobs=True), "resolve", then=show)
+        def find(text: str) -> None:
+            target = resolve(text, jobs=True)
+            paths[:] = [(Path.cwd() / (target.path or text)).resolve()]
+            if target.kind is Kind.NOTHING or (target.kind is Kind.OTHER and mode != "hlo"):
+                read(paths[0])  # the reader says what is wrong, while the text can still be corrected
 
         what = "A session by path or name, a profile or its folder, or HLO: text, a proto, or the folder of a dump."
-        ask_text(self, "Open", FormField("path", "", ""), open_, "opens", question=what)
+        field = FormField("path", "", "", goes_on=True)
+        ask_text(self, "Open", field, lambda text: self.open_session(paths[0], mode), "opens", question=what, find=find)
 
     # -- what this app writes ---------------------------------------------------------------------------------
 
@@ -362,6 +368,9 @@ class Profiler(Navigator, keys="app"):
         if self.session is self.live.session:
             self._session_changed(frozenset(self.session.runs))
         self.show_state()
+        if not message.busy and self._quitting is not None and self._quitting.is_active:
+            self._quitting.dismiss()
+            self.say(f"Press {key_of('app.quit')} again to quit.", "The run has ended meanwhile")
         for screen in self.screens_in_view():
             screen.post_message(LiveChanged(message.busy))
 
@@ -412,18 +421,14 @@ class Profiler(Navigator, keys="app"):
         if now - self._interrupted_seconds < TWICE_SECONDS:
             self._quit()
             return
-        self._interrupted_seconds = now
+        self._interrupted_seconds, cancelled = now, "Nothing is running"
         if self._comparing is not None:
             self._comparing.set()
-            self._comparing = None
-            self.say("Press ctrl+c again to quit.", "The comparison is cancelled")
+            self._comparing, cancelled = None, "The comparison is cancelled"
         elif self.live.busy:
             self.live.cancel_current()
-            self.say(
-                "Press ctrl+c again to quit.", "Cancelling the run, and what was queued with it", severity="warning"
-            )
-        else:
-            self.say("Press ctrl+c again to quit.", "Nothing is running")
+            cancelled = "Cancelling the run, and what was queued with it"
+        self.say("Press ctrl+c again to quit.", cancelled, severity="warning", timeout=TWICE_SECONDS)
 
     async def action_quit(self) -> None:
         if not self.live.busy:
@@ -432,7 +437,8 @@ class Profiler(Navigator, keys="app"):
         from jaxprof.tui.kit.dialogs import Confirm
 
         question = "A run is in progress. The session keeps what it has measured so far."
-        Confirm("Quit jaxprof?", question, "End it and quit").ask(self, lambda yes: self._quit())
+        self._quitting = Confirm("Quit jaxprof?", question, "End it and quit")
+        self._quitting.ask(self, lambda yes: self._quit())
 
     def _quit(self) -> None:
         self.devices.stop()
