@@ -302,7 +302,7 @@ class SampledLine:
     `callback`, the user's function that is called back."""
 
     @property
-    def place(self) -> SourceLocation:
+    def location(self) -> SourceLocation:
         return SourceLocation(self.file, self.line, self.function)
 
 
@@ -335,7 +335,7 @@ class LoopSite:
         return self.file, self.function, self.loop_line
 
     @property
-    def place(self) -> SourceLocation:
+    def location(self) -> SourceLocation:
         """The line as a source location in the loop's function."""
         return SourceLocation(self.file, self.line, self.function)
 

@@ -114,10 +114,10 @@ def base_sentence(base: GateBase) -> str:
     if base.reading == "revision":
         hash_ = f" ({base.commit})" if base.commit != base.name else ""
         state = "with changes that are not committed" if base.dirty else "which has no uncommitted changes"
-        return f"base: the revision {base.name}{hash_} of {base.place}; now: the present tree, {state}"
+        return f"base: the revision {base.name}{hash_} of {base.location}; now: the present tree, {state}"
     if base.reading == "target":
         return f"base: {base.name}, compiled now"
-    where = f" ({base.place})" if base.place != base.name else ""
+    where = f" ({base.location})" if base.location != base.name else ""
     kind = "the session " if base.reading == "session" else ""
     return f"base: {kind}{base.name}{where}"
 
@@ -127,7 +127,7 @@ GATE: Facts[GateResult] = (
     Fact("base", OBJECT, "What it was compared with", inside=(
         Fact("name", TEXT, "The word after --base"),
         Fact("reading", TEXT, "How it was read: path, target, session, revision"),
-        Fact("path", TEXT, "Where it is", "place"),
+        Fact("path", TEXT, "Where it is", "location"),
         Fact("commit", TEXT, "Git commit of a revision, abbreviated"),
         Fact("dirty", TRUTH, "Whether the tree beside the revision has changes that are not committed",
              lambda base: base.dirty if base.reading == "revision" else None),

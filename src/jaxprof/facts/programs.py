@@ -143,8 +143,8 @@ TIMELINE: tuple[ProgramFact, ...] = (
 )  # fmt: skip
 LINES: tuple[ProgramFact, ...] = (
     *within("item", (
-        Fact("place", TEXT, "file:line", "place.text"),
-        Fact("function", TEXT, "The function that the line is in", "place.function", "in", widest=18),
+        Fact("place", TEXT, "file:line", "location.text"),
+        Fact("function", TEXT, "The function that the line is in", "location.function", "in", widest=18),
         Fact("state", TEXT, "data, trace, lower, compile, transfer, device_busy, host_busy, waiting"),
         Fact("call", TEXT, "What is called there", title="calls", widest=24),
         Fact("seconds", SECONDS, "Time at that line in that state"),

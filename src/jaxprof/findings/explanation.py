@@ -207,11 +207,11 @@ def rank(finding: Finding, program: ProgramResult | None = None) -> tuple[float 
 _LONGEST_LINE = 100
 
 
-def code_line(place: SourceLocation | None, session: Session) -> str:
+def code_line(location: SourceLocation | None, session: Session) -> str:
     """Return the line without its indentation; empty if the file is not here as the session recorded it."""
-    if place is None or place.line is None:
+    if location is None or location.line is None:
         return ""
     from jaxprof.hlo.kernels.origin import HloSourceLocation, source_lines
 
-    lines = source_lines(HloSourceLocation(place.file, place.line), session.sources)
+    lines = source_lines(HloSourceLocation(location.file, location.line), session.sources)
     return lines[-1][1].strip()[:_LONGEST_LINE] if lines else ""

@@ -53,17 +53,21 @@ def unexplained_part(
     head = f"{bound.kind} {percent(bound.share)}"
     if part == DEVICE and any("imported" in run.measured for run in session.runs.values()):
         return _kernels_unexplained(session, explained, f"{head}: ", share, name)
-    seconds = totals((spot.place, spot.seconds) for spot in program.hot.spots if program.hot.part(spot) == part)
-    found = totals((place, each.seconds or 0.0) for each in findings for place in each.places if place is not None)
-    covered = {place for place, took in seconds.items() if found.get(place, 0.0) >= _MOSTLY * took}
-    left = sum(took for place, took in seconds.items() if place not in covered)
+    seconds = totals((spot.location, spot.seconds) for spot in program.hot.spots if program.hot.part(spot) == part)
+    found = totals(
+        (location, each.seconds or 0.0) for each in findings for location in each.places if location is not None
+    )
+    covered = {location for location, took in seconds.items() if found.get(location, 0.0) >= _MOSTLY * took}
+    left = sum(took for location, took in seconds.items() if location not in covered)
     whole = sum(seconds.values())
     if not seconds or left < MUCH * whole:
         return None
-    longest = sorted(seconds.keys() - covered, key=lambda place: -seconds[place])[:_LINES_NAMED]
-    located = [place.short(program.directory) for place in longest]
+    longest = sorted(seconds.keys() - covered, key=lambda location: -seconds[location])[:_LINES_NAMED]
+    located = [location.short(program.directory) for location in longest]
     if len(longest) > 1:
-        located = [f"{text} ({percent(seconds[place] / whole)})" for text, place in zip(located, longest, strict=True)]
+        located = [
+            f"{text} ({percent(seconds[location] / whole)})" for text, location in zip(located, longest, strict=True)
+        ]
     lines = ", ".join(located)
     again = record_again(program, "--capture-steps", "5") if part == DEVICE else command("open", name)
     shown = "only a capture shows which kernels take it" if part == DEVICE else "the cause is unknown"

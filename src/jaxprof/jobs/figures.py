@@ -370,7 +370,7 @@ def figures_from_json(text: str) -> ProcessFigures:
 
 
 def _loop(hot: HotLoop) -> LoopFigures:
-    at = totals(((hot.part(spot), spot.place), spot.seconds) for spot in hot.spots if spot.place)
+    at = totals(((hot.part(spot), spot.location), spot.seconds) for spot in hot.spots if spot.location)
     slowest: dict[str, LoopLine] = {}
     for (part, place), took in at.items():
         if part not in slowest or took > slowest[part].seconds:

@@ -100,7 +100,7 @@ TRANSFERS_TEXT: tuple[ProgramFact, ...] = (
 LINES_TEXT: tuple[ProgramFact, ...] = (
     column("time", "item.seconds", lambda took: seconds(took, 2)),
     SHARE_OF_WALL,
-    column("line", lambda row: row.short(row.item.place), widest=28, gives_way=True),
+    column("line", lambda row: row.short(row.item.location), widest=28, gives_way=True),
     *pick(LINES, "function"),
     column("state", "item.state", lambda state: words(state or ""), right=False),
     *pick(LINES, "call"),

@@ -38,7 +38,7 @@ LoopKey = tuple[str, str, int]
 class Spot:
     """Time that one line of the user's source took in one kind of work, estimated from samples."""
 
-    place: SourceLocation
+    location: SourceLocation
     state: str
     kind: str
     """Kind of work, as in `ProgramSampled.lines`."""
@@ -87,7 +87,7 @@ class Spots:
                 if not line.file or line.seconds <= 0:
                     continue
                 early = frozenset(site.key for site in around) - self._worked
-                key = (line.place, line.state, kind, line.call, around, line.through, early)
+                key = (line.location, line.state, kind, line.call, around, line.through, early)
                 total = self._totals.setdefault(key, [0.0, 0.0, 0.0, 0.0])
                 total[0] += line.seconds
                 total[1] += window.samples * line.seconds / length if length > 0 else 0.0
@@ -231,11 +231,11 @@ class HotLoop:
         """Location of the loop's first line."""
         return SourceLocation(self.key[0], self.key[2], self.key[1]) if self.key is not None else None
 
-    def holds(self, place: SourceLocation) -> bool:
+    def holds(self, location: SourceLocation) -> bool:
         """Return whether a line is in the loop, in the function of the loop itself."""
-        if self.key is None or self.last_line is None or (place.file, place.function) != self.key[:2]:
+        if self.key is None or self.last_line is None or (location.file, location.function) != self.key[:2]:
             return False
-        return self.key[2] <= (place.line or 0) <= self.last_line
+        return self.key[2] <= (location.line or 0) <= self.last_line
 
     def is_accounted_for(self, spot: Spot) -> bool:
         """Return whether iterations like the timed ones can make up what samples saw at the spot's line."""
@@ -294,7 +294,7 @@ def outside_loop(windows: Sequence[ProgramSampled], key: LoopKey) -> OutsideLoop
                 continue
             if line.state in {"host_busy", "waiting", "data", "transfer"}:
                 states[line.state] += line.seconds
-                lines[line.place] += line.seconds
+                lines[line.location] += line.seconds
                 early += 0.0 if begun else line.seconds
         begun = begun or bool(inside)
     if not lines:
@@ -316,8 +316,8 @@ def wait_after(windows: Sequence[ProgramSampled], key: LoopKey) -> tuple[SourceL
         begun = begun or bool(inside)
         for line in window.lines if begun else ():
             if line.file and line.state == "device_busy" and not inside.intersection(line.sites):
-                waits[line.place] += line.seconds
-    return (max(waits, key=lambda place: waits[place]), sum(waits.values())) if waits else None
+                waits[line.location] += line.seconds
+    return (max(waits, key=lambda location: waits[location]), sum(waits.values())) if waits else None
 
 
 def loop_figures(
@@ -461,10 +461,10 @@ def _in_inner_loops(spots: Iterable[Spot], key: LoopKey | None) -> bool:
 def _inline_functions(spots: Sequence[Spot], rows: Sequence[Compiled]) -> list[Compiled]:
     """Return the compilations of functions that the calling thread may compute; all if none is known to be one."""
     inline = [spot for spot in spots if spot.kind == "inline"]
-    places = {spot.place for spot in inline}
+    locations = {spot.location for spot in inline}
     names = {spot.call.removesuffix("()").rpartition(".")[2] for spot in inline}
     compiled = [row for row in rows if not row.op_by_op]
-    return [row for row in compiled if row.called_from in places or row.function in names] or compiled
+    return [row for row in compiled if row.called_from in locations or row.function in names] or compiled
 
 
 def _least_arguments(called: Sequence[Compiled]) -> tuple[int, int]:
@@ -497,18 +497,22 @@ def _launching_seconds(
     inline_seconds = sum(spot.seconds for spot in inline)
     if not inline_seconds or not iterations:
         return {UNKNOWN: inline_seconds}
-    places = {spot.place for spot in inline}
+    locations = {spot.location for spot in inline}
     leaves = max(map(leaves_of, called), default=1)
-    count = iterations * len(places)
+    count = iterations * len(locations)
     least, most = (count * seconds for seconds in LAUNCH_SECONDS)
-    calls = sum(spot.seconds for spot in spots if spot.kind == "call" and spot.place in places and not spot.through)
+    calls = sum(
+        spot.seconds for spot in spots if spot.kind == "call" and spot.location in locations and not spot.through
+    )
     if empty_call is not None:
         shares = (EMPTY_CALL_SHARES[0], EMPTY_CALL_SHARES[1] * (1 if counted else UNCOUNTED))
         least, most = (max(least, count * empty_call.seconds * share - calls) for share in shares)
         leaves -= min(1, empty_call.arrays) + empty_call.numbers
     launching = min(inline_seconds, max(least, min(most, LAUNCH_SHARE * calls)))
     most = max(launching, min(inline_seconds, slowdown * (most + iterations * leaves * LAUNCH_LEAF_SECONDS)))
-    queued = sum(spot.seconds for spot in spots if spot.kind == "compiled" and spot.place in places) >= inline_seconds
+    queued = (
+        sum(spot.seconds for spot in spots if spot.kind == "compiled" and spot.location in locations) >= inline_seconds
+    )
     if queued or _in_inner_loops(inline, key):
         most = inline_seconds
     return {DISPATCH: launching, UNKNOWN: most - launching}
@@ -518,7 +522,7 @@ def _wake_seconds(spots: Sequence[Spot], iterations: float) -> float:
     """Return the part of the wait for results that may be the thread's own work. Waits for a processor are left out of
     it already: by its clocks, the thread was blocked there."""
     waiting = [spot for spot in spots if spot.kind == "sync"]
-    count = iterations * len({spot.place for spot in waiting})
+    count = iterations * len({spot.location for spot in waiting})
     return min(sum(spot.seconds for spot in waiting), count * WAKE_SECONDS)
 
 
@@ -534,7 +538,7 @@ def _calls_python(spots: Iterable[Spot], rows: Sequence[Compiled]) -> frozenset[
     for row in rows:
         by_callbacks[row.callbacks].add(row.called_from)
     others = by_callbacks[False] - by_callbacks[True]
-    return frozenset(spot.place for spot in spots if by_callbacks[True] and spot.place not in others)
+    return frozenset(spot.location for spot in spots if by_callbacks[True] and spot.location not in others)
 
 
 def _split_callbacks(
@@ -554,7 +558,7 @@ def _split_callbacks(
         return spots
     leaves = max((leaves_of(row) for row in rows if row.callbacks), default=1)
     each = CALLBACK_CALL * empty_call.seconds + leaves * LAUNCH_LEAF_SECONDS
-    share = 1 - slowdown * iterations * len({spot.place for spot in around}) * each / seconds
+    share = 1 - slowdown * iterations * len({spot.location for spot in around}) * each / seconds
     if share <= 0:
         return spots
 
@@ -581,14 +585,14 @@ def _assign_kinds(
     sample that has to wait for the interpreter's lock.
     """
     queued = any(spot.kind in ("compiled", "fed", "callback", "call") for spot in loop)
-    entered = {(spot.place, spot.call) for spot in loop if spot.kind in ("compiled", "fed", "inline") and spot.call}
+    entered = {(spot.location, spot.call) for spot in loop if spot.kind in ("compiled", "fed", "inline") and spot.call}
 
     def kind(spot: Spot) -> str:
         if queued and spot.kind == "dispatch" and spot.state == "device_busy":
             return "compiled"
-        if spot.kind == "call" and not spot.through and spot.place in calls_python:
+        if spot.kind == "call" and not spot.through and spot.location in calls_python:
             return AROUND
-        at_call = spot.kind == "host" and spot.state == "host_busy" and (spot.place, spot.call) in entered
+        at_call = spot.kind == "host" and spot.state == "host_busy" and (spot.location, spot.call) in entered
         return "call" if at_call else spot.kind
 
     return tuple(replace(spot, kind=kind(spot)) for spot in spots)
@@ -645,7 +649,7 @@ def part_of(spot: Spot, key: LoopKey | None, working: frozenset[int], eager: fro
     if spot.kind == "read":
         return DEVICE if spot.state == "device_busy" else HOST
     is_python = spot.kind == "host" and not spot.call
-    in_loop = site is not None and site.line in working and (spot.place.file, spot.place.function) == site.key[:2]
+    in_loop = site is not None and site.line in working and (spot.location.file, spot.location.function) == site.key[:2]
     if is_python and in_loop:
         return DISPATCH  # on its way into a JAX call; a function that is called beside it is host work
     return _PARTS.get(spot.kind, HOST)
@@ -662,7 +666,7 @@ def _recompile_seconds(staged: Sequence[Spot], rows: Sequence[Compiled]) -> floa
 
 
 def _lines_of(spot: Spot) -> set[tuple[str, int | None]]:
-    return {(spot.place.file, spot.place.line), *((site.file, site.line) for site in spot.sites)}
+    return {(spot.location.file, spot.location.line), *((site.file, site.line) for site in spot.sites)}
 
 
 def recompilations(rows: Sequence[Compiled]) -> list[Compiled]:

@@ -64,7 +64,7 @@ class Share:
 class LineTime:
     """Time that one line of the user's source took in one state, estimated from samples."""
 
-    place: SourceLocation
+    location: SourceLocation
     state: str
     call: str
     """Call on the line, such as `float()`, `.item()` or `train_step`; empty if unknown."""
@@ -390,7 +390,7 @@ class ProgramResult:
     @cached_property
     def lines(self) -> tuple[LineTime, ...]:
         """Time of each line in each state, longest first."""
-        took = totals(((spot.place, spot.state, spot.call), spot.seconds) for spot in self.spots)
+        took = totals(((spot.location, spot.state, spot.call), spot.seconds) for spot in self.spots)
         return tuple(sorted((LineTime(*key, seconds) for key, seconds in took.items()), key=lambda line: -line.seconds))
 
     @cached_property

@@ -80,7 +80,7 @@ def line_stacks(program: ProgramResult) -> list[WeightedStack]:
 def _frames(spot: Spot) -> Iterator[StackFrame]:
     """Yield the loops around a spot, outermost first, each with the line from which the inner code was called; then the
     spot's function (unless its innermost loop is in that function), its line, and its state."""
-    here, around = spot.place, spot.sites[::-1]
+    here, around = spot.location, spot.sites[::-1]
     for outer, site, inner in zip((None, *around), around, (*around[1:], None), strict=False):
         function = (site.file, site.function)
         if outer is None or (outer.file, outer.function) != function:

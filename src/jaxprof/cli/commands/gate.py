@@ -275,7 +275,7 @@ def _details(base: GateBase, target: Target) -> str:
         return shell_line("hlo", word, *compiled, "--kernels")
     if base.reading == "revision":
         return shell_line("compare", "--git", base.name, *compiled, word)
-    if target.path is not None and not target.is_code and target.path.resolve() == Path(base.place).resolve():
+    if target.path is not None and not target.is_code and target.path.resolve() == Path(base.location).resolve():
         return ""
     of_sessions = base.reading == "session" and session_of(target) is not None
     if base.reading == "target" or of_sessions or given["for_devices"]:

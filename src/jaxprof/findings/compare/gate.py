@@ -62,7 +62,7 @@ class GateBase:
     name: str
     """Name as the user gave it."""
     reading: Literal["path", "target", "session", "revision"]
-    place: str
+    location: str
     """Location: a path, a target, or the folder of a repository."""
     commit: str = ""
     """Abbreviated hash of a revision; otherwise empty."""

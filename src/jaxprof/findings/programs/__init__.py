@@ -62,7 +62,7 @@ def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         # an exit code may come from a line that no sample has seen
         windows = result.sample_windows if run.status == "crashed" else ()
         most = max(windows[-1].lines if windows else (), key=lambda line: line.seconds, default=None)
-        last = most.place if most is not None and most.file else None
+        last = most.location if most is not None and most.file else None
         seen = f"; before that it was mostly at {last.short(result.directory)}" if last else ""
         message = f"it ended: {safe(run.error or run.status)}{seen}"
         yield Finding("program_failed", message, (last,), own_fix=run.hint or _NO_ERROR)
@@ -108,7 +108,7 @@ def standstill(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     loop that could be done less often."""
     state = result.standstill
     if state is not None and state.is_one:
-        took = claims.take([spot for spot in result.spots if spot.place == state.at])
+        took = claims.take([spot for spot in result.spots if spot.location == state.at])
         stands = "it stands still" if result.stands_still else "it stood still"
         yield Finding("standstill", f"{stands} {safe(state.text(result.directory))}", (state.at,), seconds=took or None)
 

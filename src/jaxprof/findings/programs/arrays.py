@@ -216,13 +216,14 @@ def numpy_argument(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     spots = [
         spot
         for spot in claims.free_spots(loop.spots)
-        if spot.sites and (spot.kind == "fed" or (spot.kind in _COPIES and (spot.place.file, spot.place.line) in fed))
+        if spot.sites
+        and (spot.kind == "fed" or (spot.kind in _COPIES and (spot.location.file, spot.location.line) in fed))
     ]
     took = sum(spot.seconds for spot in spots)
     if not spots or not claims.worth(took, sum(spot.samples for spot in spots)):
         return
     claims.take(spots)
-    rows = [fed[key] for key in dict.fromkeys((spot.place.file, spot.place.line) for spot in spots) if key in fed]
+    rows = [fed[key] for key in dict.fromkeys((spot.location.file, spot.location.line) for spot in spots) if key in fed]
     size = max((row.numpy_bytes for row in rows), default=0)
     copied = [
         leaf for row in rows[:1] for leaf in row.signature if leaf.from_numpy and not (leaf.zero_copy or leaf.replaced)
@@ -238,7 +239,7 @@ def numpy_argument(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         f"{f'{bytes_(size)} ' if size else 'them '}to the device at every call"
         f"{f' (converted from {safe(wide)})' if wide else ''}: about "
         f"{seconds(took, 2)}{f', {percent(took / whole)} of the loop' if whole else ''}",
-        tuple(dict.fromkeys(spot.place for spot in spots)),
+        tuple(dict.fromkeys(spot.location for spot in spots)),
         own_fix=f"Make them 32-bit once, in NumPy (x.astype(np.float32)). {numpy_argument.fix}" if wide else None,
         seconds=took,
         saves_seconds=took,
@@ -261,7 +262,7 @@ def implicit_transfers(result: ProgramResult, claims: Claims) -> Iterator[Findin
             if spot.kind == "transfer" and spot.sites and not _EXPLICIT.search(spot.call)
         ]
         lines = {(row.file, row.line) for row in rows}
-        spots = [spot for spot in spots if (spot.place.file, spot.place.line) in lines]
+        spots = [spot for spot in spots if (spot.location.file, spot.location.line) in lines]
         if not spots or not claims.worth(sum(each.seconds for each in spots), sum(each.samples for each in spots)):
             continue
         took = claims.take(spots)

@@ -104,7 +104,7 @@ def op_by_op_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         spot
         for spot in claims.free_spots(loop.spots)
         if _belongs_to_operations(result, spot)
-        and not (spot.kind == "call" and loop_line(result, spot) in called and (spot.place, spot.call) not in single)
+        and not (spot.kind == "call" and loop_line(result, spot) in called and (spot.location, spot.call) not in single)
     ]
     if (
         not any(spot.kind == "dispatch" for spot in spots) or loop.library or not is_large_part(result, spots)
@@ -159,15 +159,15 @@ def large_operations(result: ProgramResult, claims: Claims) -> Iterator[Finding]
         spot
         for spot in claims.free_spots(loop.spots)
         if spot.kind in ("compiled", "dispatch")
-        and (spot.place, spot.call) in single
-        and _moves_large_arrays(result, spot, rows.get(spot.place, ()))
+        and (spot.location, spot.call) in single
+        and _moves_large_arrays(result, spot, rows.get(spot.location, ()))
     ]
     took = sum_seconds(spots)
     if loop.library or not is_worth_changing(result, claims, spots, took / 2):
         return
     claims.spared += sum_seconds(spot for spot in spots if loop.part(spot) == DEVICE)
-    named = list(dict.fromkeys(row.function for spot in spots for row in rows[spot.place]))
-    size = max(map(_largest_bytes, (row for spot in spots for row in rows[spot.place])))
+    named = list(dict.fromkeys(row.function for spot in spots for row in rows[spot.location]))
+    size = max(map(_largest_bytes, (row for spot in spots for row in rows[spot.location])))
     what = f"operations outside any jit ({safe(', '.join(named))}) on arrays of up to {bytes_(size)}"
     copied = set(named) <= {"copy"}
     saves = took if copied else took / 2  # the fused ones still write their results
@@ -193,7 +193,7 @@ def _largest_bytes(row: Compiled) -> int:
 
 def _operations(spots: Sequence[Spot]) -> set[tuple[SourceLocation, str]]:
     """Return the places and calls of operations outside any jit, a library's among them: `rngs.params()`."""
-    return {(spot.place, spot.call) for spot in spots if spot.kind == "dispatch" and spot.call}
+    return {(spot.location, spot.call) for spot in spots if spot.kind == "dispatch" and spot.call}
 
 
 def _belongs_to_operations(result: ProgramResult, spot: Spot) -> bool:
@@ -211,7 +211,7 @@ def _is_run_in(result: ProgramResult, row: Compiled, spots: Sequence[Spot]) -> b
         return False
     if (at.file, at.function) == key[:2]:
         return result.hot.holds(at)
-    return any((spot.place.file, spot.place.function) == (at.file, at.function) for spot in spots)
+    return any((spot.location.file, spot.location.function) == (at.file, at.function) for spot in spots)
 
 
 @check(
@@ -235,13 +235,13 @@ def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     if share:
         spots += [replace(spot, seconds=share * spot.seconds, samples=share * spot.samples) for spot in inline]
     calls = [spot for spot in spots if spot.kind != "dispatch" and loop.is_accounted_for(spot)]
-    places = {spot.place for spot in calls} | {loop_line(result, spot) for spot in calls}
+    locations = {spot.location for spot in calls} | {loop_line(result, spot) for spot in calls}
     compiled = [row for row in result.compiles if not is_single(row)]
     names = {name for spot in calls for name in (spot.call, spot.call.rpartition(".")[2].removesuffix("()")) if name}
     many_leaves = [
         row
         for row in compiled
-        if (row.called_from in places or row.function in names) and leaves_of(row) >= MANY_LEAVES
+        if (row.called_from in locations or row.function in names) and leaves_of(row) >= MANY_LEAVES
     ]
     library, largest = most_through(calls), max(many_leaves, key=leaves_of, default=None)
     library = library if _wraps(result, library) else ""
@@ -256,7 +256,7 @@ def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     does = "spends its time calling compiled functions"
     fix, function = _ONE_CALL, ""
     if library:
-        functions = {row.function for row in compiled if row.called_from in places}
+        functions = {row.function for row in compiled if row.called_from in locations}
         if library == _BOUND_LIBRARY and len(functions) == 1:
             function = functions.pop()
         does = f"calls compiled functions through {safe(library)}, whose Python takes the time"
@@ -280,7 +280,7 @@ def _wraps(result: ProgramResult, library: str) -> bool:
     single = _operations(result.spots)
     inside = [spot for spot in result.spots if spot.through == library]
     working = (spot for spot in inside if spot.kind in ("compiled", "inline", "fed"))
-    return any((spot.place, spot.call) not in single for spot in working) or any(
+    return any((spot.location, spot.call) not in single for spot in working) or any(
         spot.kind in STAGES and is_of_compiled_function(result, spot) for spot in inside
     )
 
@@ -288,13 +288,13 @@ def _wraps(result: ProgramResult, library: str) -> bool:
 def _span(result: ProgramResult, spots: Sequence[Spot]) -> str:
     """Return text such as `at train.py:40-44`, the lines of the function that holds most of the operations. If no
     function does, these are the lines of the loop that lead to them."""
-    inside = seconds_by(spots, lambda spot: replace(spot.place, line=None))
+    inside = seconds_by(spots, lambda spot: replace(spot.location, line=None))
     function = next(iter(inside))
-    places = [spot.place for spot in spots if replace(spot.place, line=None) == function]
+    locations = [spot.location for spot in spots if replace(spot.location, line=None) == function]
     if inside[function] < _ONE_FUNCTION_SHARE * sum(inside.values()):
-        places = [loop_line(result, spot) for spot in spots]
-    most = places[0]
-    lines = [place.line for place in places if place.file == most.file and place.line is not None]
+        locations = [loop_line(result, spot) for spot in spots]
+    most = locations[0]
+    lines = [location.line for location in locations if location.file == most.file and location.line is not None]
     if not lines:
         return "of the loop"
     last = f"-{max(lines)}" if max(lines) > min(lines) else ""

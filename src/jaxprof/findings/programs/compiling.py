@@ -162,7 +162,7 @@ def slow_tracing(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     took = sum(row.trace_seconds or 0.0 for row in rows)
     share, traced, loops = result.of_wall(took), _traced_library(result), _unrolled_loops(result, rows)
     claims.take(rows=rows)
-    by_line = totals((line.place, line.seconds) for line in result.lines if line.state == "trace")
+    by_line = totals((line.location, line.seconds) for line in result.lines if line.state == "trace")
     lines = sorted(by_line.items(), key=lambda item: -item[1])[:_LINES_NAMED]
     named = ", ".join(f"{where.short(result.directory)} {seconds(spent, 2)}" for where, spent in lines)
     slowest = max(

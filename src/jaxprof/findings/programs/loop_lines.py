@@ -127,20 +127,20 @@ def seconds_by(spots: Sequence[Spot], key: Callable[[Spot], SourceLocation]) -> 
 def loop_line(result: ProgramResult, spot: Spot) -> SourceLocation:
     """Return the line of the loop itself that leads to a spot."""
     site = spot.site_in(result.hot.key)
-    return site.place if site is not None else spot.place
+    return site.location if site is not None else spot.location
 
 
 def lines_of(result: ProgramResult, spots: Sequence[Spot]) -> tuple[SourceLocation, ...]:
     """Return the lines of the loop that lead to the spots, unless they are a library's, then the most expensive lines
     below them."""
     at_loop = {} if result.hot.library else seconds_by(spots, lambda spot: loop_line(result, spot))
-    below = seconds_by(spots, lambda spot: spot.place)
+    below = seconds_by(spots, lambda spot: spot.location)
     return tuple(dict.fromkeys([*list(at_loop)[:LINES_NAMED], *list(below)[:LINES_NAMED]]))
 
 
 def _lines_text(result: ProgramResult, spots: Sequence[Spot]) -> str:
     """Return text such as `: train.py:91 (6.0 s), train.py:95 (1.2 s)`; empty for a line the finding names."""
-    places = seconds_by(spots, lambda spot: spot.place)
+    places = seconds_by(spots, lambda spot: spot.location)
     if list(places) == [loop_line(result, spots[0])] or (result.hot.library and len(places) == 1):
         return ""
     named = [f"{at.short(result.directory)} ({seconds(took, 2)})" for at, took in places.items()]
@@ -153,10 +153,10 @@ def _calls_text(result: ProgramResult, spots: Sequence[Spot]) -> str:
     """Name the calls of the most expensive lines: in the loop, else below it."""
     at: dict[SourceLocation, str] = {}
     for spot in result.spots:
-        at.setdefault(spot.place, spot.call)
+        at.setdefault(spot.location, spot.call)
 
     def call_of(spot: Spot) -> str:
-        return spot.call or at.get(spot.place) or next((site.call for site in spot.sites if site.call), "")
+        return spot.call or at.get(spot.location) or next((site.call for site in spot.sites if site.call), "")
 
     calls = totals((call, spot.seconds) for spot in spots if (call := call_of(spot)))
     ranked = sorted(calls, key=lambda call: -calls[call])

@@ -103,9 +103,9 @@ def repeated_fetch(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         for spot in claims.free_spots(loop.spots)
         if spot.kind in ("transfer", "sync") and (spot.bytes or 0) >= LARGE_BYTES and _FETCHES.search(spot.call)
     ]
-    lines = {spot.place for spot in large}
+    lines = {spot.location for spot in large}
     spots = [
-        spot for spot in claims.free_spots(loop.spots) if spot.place in lines and spot.kind in ("transfer", "sync")
+        spot for spot in claims.free_spots(loop.spots) if spot.location in lines and spot.kind in ("transfer", "sync")
     ]
     took = sum_seconds(spots)
     copied = sum_seconds(spot for spot in spots if spot.kind == "transfer")
@@ -136,11 +136,11 @@ def host_sync(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         and not is_of_compiled_function(result, spot)
         and spot.sites
     ]
-    read = {(spot.place, spot.call) for spot in spots if spot.kind == "read"}
+    read = {(spot.location, spot.call) for spot in spots if spot.kind == "read"}
     spots += [
         spot
         for spot in claims.free_spots(loop.spots)
-        if spot not in spots and spot.kind == "read" and (spot.place, spot.call) in read
+        if spot not in spots and spot.kind == "read" and (spot.location, spot.call) in read
     ]
     took = sum_seconds(spots)
     if not spots or not in_each_iteration(result, spots):
@@ -277,7 +277,7 @@ def _host_spots(result: ProgramResult, claims: Claims) -> list[Spot]:
         and spot not in asleep
         # The hot loop's own step to its next item is no work; a loop within it is.
         and not (
-            spot.sites[0].key == loop.key and spot.place.line == spot.sites[0].loop_line and spot.call in _STEPPING
+            spot.sites[0].key == loop.key and spot.location.line == spot.sites[0].loop_line and spot.call in _STEPPING
         )
         and not _is_brief(result, spot)
     ]

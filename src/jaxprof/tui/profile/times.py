@@ -203,7 +203,7 @@ def by_line(program: ProgramResult) -> Mapping[str, TimeNode]:
     root = stacks_flame(of_lines, "sampled").root
     shown = {id(frame) for frame in root.inside[:MOST]}
     longest_last = [line for line in reversed(program.lines) if line.call]
-    calls = {(line.place.file, line.place.line): line.call for line in longest_last}
+    calls = {(line.location.file, line.location.line): line.call for line in longest_last}
 
     def words(frame: FlameFrame) -> tuple[str, str]:
         where = _where(frame)

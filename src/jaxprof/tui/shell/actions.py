@@ -166,5 +166,5 @@ def of_session(app: Profiler) -> Iterator[SimpleCommand]:
             to = partial(app.show, Destination("program", "ledger", program.id, text=function.function))
             yield _found("function", function.function, note, to)
         hottest = sorted(result.lines, key=lambda line: -line.seconds)
-        for where in list(dict.fromkeys(line.place.text for line in hottest))[:MOST_OF_A_KIND]:
+        for where in list(dict.fromkeys(line.location.text for line in hottest))[:MOST_OF_A_KIND]:
             yield _found("line", where, "", partial(app.show, Destination("profile", "lines", program.id, text=where)))
