@@ -27,7 +27,7 @@ from jaxprof.analysis.programs.verdict import LEAST_SAMPLES
 from jaxprof.base.grouping import totals
 from jaxprof.base.units import and_more, counted
 from jaxprof.base.values import frozen
-from jaxprof.events import STAGES, Compiled, DeviceReading, SourceLocation, StepsTaken
+from jaxprof.events import STAGES, DeviceReading, SourceLocation, StepsTaken
 from jaxprof.findings.program_result import program_result
 from jaxprof.jobs.folder import is_growing
 from jaxprof.session import Session
@@ -388,7 +388,18 @@ def _loop_windows(result: ProgramResult, events: Sequence[StepsTaken]) -> Iterat
     """Yield the rows of `LoopWindows.of`."""
     hot, sampled = result.hot, result.sample_windows
     begins = [window.began_seconds for window in sampled]
-    again = _recompile_seconds(result.compiles, begins)
+    # Seconds of the main thread's compilations that were not the first of their function. The time of a row with many
+    # compilations is spread over its duration.
+    again = [0.0] * len(begins)
+    for row in recompilations(result.compiles):
+        took = row_seconds(row)
+        length = max(took, row.monotonic_seconds - row.began_seconds) if row.count > 1 else took
+        at, end = row.began_seconds, row.began_seconds + length
+        number = max(0, bisect_right(begins, at) - 1)
+        while at < end and number < len(begins):
+            until = min(end, begins[number + 1]) if number + 1 < len(begins) else end
+            again[number] += took * max(0.0, until - at) / length
+            at, number = max(at, until), number + 1
     times: list[float] = []
     numbers: list[int] = []
     for taken in sorted((each for each in events if each.where == hot.where), key=lambda each: each.began_seconds):
@@ -414,22 +425,6 @@ def _loop_windows(result: ProgramResult, events: Sequence[StepsTaken]) -> Iterat
             own = max(0.0, steady - waited) if waited is not None else None
             in_parts = [parts[part] for part in PARTS]
             yield window.began_seconds, staged + steady, samples, *in_parts, own, step
-
-
-def _recompile_seconds(rows: Sequence[Compiled], begins: Sequence[float]) -> list[float]:
-    """Return, by sample window, the seconds of the main thread's compilations that were not the first of their
-    function. The time of a row with many compilations is spread over its duration."""
-    seconds = [0.0] * len(begins)
-    for row in recompilations(rows):
-        took = row_seconds(row)
-        length = max(took, row.monotonic_seconds - row.began_seconds) if row.count > 1 else took
-        at, end = row.began_seconds, row.began_seconds + length
-        number = max(0, bisect_right(begins, at) - 1)
-        while at < end and number < len(begins):
-            until = min(end, begins[number + 1]) if number + 1 < len(begins) else end
-            seconds[number] += took * max(0.0, until - at) / length
-            at, number = max(at, until), number + 1
-    return seconds
 
 
 def processes_named(indices: Sequence[int]) -> str:

@@ -71,7 +71,13 @@ def two_modes(samples: Sequence[float]) -> Modes | None:
     first, last = 0, len(ordered)
     # Outliers are split off at most twice, once on either side.
     for _ in range(3):
-        cut = first + _otsu_cut(np.log(ordered[first:last]))
+        # The cut with the largest variance between the clusters (N. Otsu, "A threshold selection method from gray-level
+        # histograms", 1979).
+        logs = np.log(ordered[first:last])
+        below = np.arange(1, len(logs))
+        sums = np.cumsum(logs)[:-1]
+        means_apart = (logs.sum() - sums) / (len(logs) - below) - sums / below
+        cut = first + int(np.argmax(below * (len(logs) - below) * means_apart**2)) + 1
         if min(cut - first, last - cut) >= LEAST_SHARE * len(ordered):
             break
         # A part too small for a mode is outliers, and the rest is cut again.
@@ -84,18 +90,6 @@ def two_modes(samples: Sequence[float]) -> Modes | None:
     fast = values < ordered[cut]
     switches = int(np.count_nonzero(fast[1:] != fast[:-1]))
     return Modes(low, high, cut / len(ordered), switches, float(ordered[cut]))
-
-
-def _otsu_cut(ordered: np.ndarray[tuple[int], np.dtype[np.float64]]) -> int:
-    """Return how many of the ordered values belong to the lower cluster: the cut with the largest variance between the
-    two (N. Otsu, "A threshold selection method from gray-level histograms", 1979)."""
-    import numpy as np
-
-    count = len(ordered)
-    below = np.arange(1, count)
-    sums = np.cumsum(ordered)[:-1]
-    means_apart = (ordered.sum() - sums) / (count - below) - sums / below
-    return int(np.argmax(below * (count - below) * means_apart**2)) + 1
 
 
 def _has_valley(ordered: np.ndarray[tuple[int], np.dtype[np.float64]], low: float, high: float) -> bool:

@@ -231,17 +231,6 @@ def _to_numpy(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     return converted
 
 
-def _to_jax(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Convert NumPy arrays to JAX arrays: op by op, the operators of a NumPy array would be NumPy's own."""
-    import jax
-    import numpy as np
-
-    converted: tuple[Any, ...] = jax.tree.map(
-        lambda leaf: jax.device_put(leaf) if isinstance(leaf, np.ndarray) else leaf, inputs
-    )
-    return converted
-
-
 def _title_and_description(declared: Declaration, function: Callable[..., Any], origin: str) -> tuple[str, str]:
     """Return the declared words, else those of the docstring, else the call as it is written, and its file."""
     written = function_as_written(function)
@@ -283,7 +272,17 @@ def _answer(
     eager = next((variant for variant in variants if variant.how == "eager"), None)
     if eager is None:
         return None, words
-    return lambda parameters, inputs: eager.build(parameters)(*_to_jax(eager.arguments(inputs))), words
+
+    def answer(parameters: Parameters, inputs: tuple[Any, ...]) -> Any:
+        import jax
+        import numpy as np
+
+        def convert(leaf: Any) -> Any:  # op by op, the operators of a NumPy array would be NumPy's own
+            return jax.device_put(leaf) if isinstance(leaf, np.ndarray) else leaf
+
+        return eager.build(parameters)(*jax.tree.map(convert, eager.arguments(inputs)))
+
+    return answer, words
 
 
 def refuse_borrowed_misfit(workload: Workload, variant: Variant, parameters: Parameters, inputs: Sequence[Any]) -> None:

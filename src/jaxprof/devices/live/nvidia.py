@@ -253,7 +253,22 @@ class Nvml:
             mig_enabled=enabled,
             fault=self._asking.fault,
         )
-        return replace(gpu, mig=self._instances(gpu, handle)) if enabled else gpu
+        instances = []
+        for number in range((self._ask_of(handle, "nvmlDeviceGetMaxMigDeviceCount") or 0) if enabled else 0):
+            key = (gpu.number, number)
+            instance = self._handle(key)
+            if instance is None:  # instances may be numbered with gaps
+                continue
+            described = self._describe(key, instance)
+            instances.append(
+                replace(
+                    described,
+                    kind=described.kind or gpu.kind,
+                    pci_bus_id=gpu.pci_bus_id,
+                    compute_capability=gpu.compute_capability,
+                )
+            )
+        return replace(gpu, mig=tuple(instances))
 
     def _describe(self, key: tuple[int, int | None], handle: Any) -> Device:
         """Return what a GPU and a MIG instance both say: name, UUID and memory."""
@@ -268,24 +283,6 @@ class Nvml:
             memory_used_bytes=_integer(getattr(memory, "used", None)),
             memory_free_bytes=_integer(getattr(memory, "free", None)),
         )
-
-    def _instances(self, gpu: Device, handle: Any) -> tuple[Device, ...]:
-        instances = []
-        for number in range(self._ask_of(handle, "nvmlDeviceGetMaxMigDeviceCount") or 0):
-            key = (gpu.number, number)
-            instance = self._handle(key)
-            if instance is None:  # instances may be numbered with gaps
-                continue
-            described = self._describe(key, instance)
-            instances.append(
-                replace(
-                    described,
-                    kind=described.kind or gpu.kind,
-                    pci_bus_id=gpu.pci_bus_id,
-                    compute_capability=gpu.compute_capability,
-                )
-            )
-        return tuple(instances)
 
     def _handle(self, key: tuple[int, int | None]) -> Any:
         """Return NVML's handle, or None. A failed request is repeated the next time."""

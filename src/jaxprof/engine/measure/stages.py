@@ -259,7 +259,13 @@ def compile_traced(
     program that is not timed."""
 
     def record(name: str, text: str) -> None:
-        _record(reporter, name, cleaned(text) if cleaned is not None else text, keep_constants=keep_constants)
+        text = cleaned(text) if cleaned is not None else text
+        if not text:
+            return
+        if name == "hlo" and (digests := digests_of_sources(own_files(text), _BEGAN_SECONDS)):
+            reporter.emit(SourcesRead.of(digests))
+        shown = text if keep_constants else redact_literals(text)
+        reporter.emit(TextRecorded(name=name, text=shown, bytes=len(shown.encode("utf-8", "backslashreplace"))))
 
     # With the source line and the names of each equation as comments, which connect its lines to the other stages.
     record("jaxpr", traced.jaxpr.pretty_print(source_info=True, name_stack=True))
@@ -325,14 +331,6 @@ def _compile(reporter: Reporter, lowered: Any, options: dict[str, Any]) -> Any:
             raise error from None
         reporter.warn("library_gemms", error=first)
         return compiled
-
-
-def _record(reporter: Reporter, name: str, text: str, *, keep_constants: bool) -> None:
-    if text:
-        if name == "hlo" and (digests := digests_of_sources(own_files(text), _BEGAN_SECONDS)):
-            reporter.emit(SourcesRead.of(digests))
-        shown = text if keep_constants else redact_literals(text)
-        reporter.emit(TextRecorded(name=name, text=shown, bytes=len(shown.encode("utf-8", "backslashreplace"))))
 
 
 def _stablehlo(lowered: Any, keep_constants: bool) -> str:

@@ -118,9 +118,14 @@ class Origin(NamedTuple):
         return op_path(self.op_name)
 
 
-def _parts(op_name: str) -> list[str]:
-    """Split the path at slashes outside parentheses."""
-    parts: list[str] = []
+@lru_cache(maxsize=4096)
+def op_path(op_name: str) -> OpPath:
+    """Split an `op_name` into its parts. Never raises: what it does not recognise becomes a scope."""
+    functions: list[str] = []
+    scopes: list[str] = []
+    transformations: set[str] = set()
+    # split at slashes outside parentheses
+    pieces: list[str] = []
     depth = start = 0
     for at, character in enumerate(op_name):
         if character == "(":
@@ -128,19 +133,10 @@ def _parts(op_name: str) -> list[str]:
         elif character == ")":
             depth = max(0, depth - 1)
         elif character == "/" and depth == 0:
-            parts.append(op_name[start:at])
+            pieces.append(op_name[start:at])
             start = at + 1
-    parts.append(op_name[start:])
-    return [part for part in parts if part]
-
-
-@lru_cache(maxsize=4096)
-def op_path(op_name: str) -> OpPath:
-    """Split an `op_name` into its parts. Never raises: what it does not recognise becomes a scope."""
-    functions: list[str] = []
-    scopes: list[str] = []
-    transformations: set[str] = set()
-    parts = _parts(op_name)
+    pieces.append(op_name[start:])
+    parts = [part for part in pieces if part]
     if len(parts) == 1 and not _WRAPPED.match(parts[0]):
         parts = []  # the name of an argument, `x` or `params['w']`
     primitive = parts.pop() if len(parts) > 1 and not _WRAPPED.match(parts[-1]) else ""
