@@ -7,6 +7,7 @@ happens is real, and so are its figures; only the time between two keys is that 
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -92,6 +93,7 @@ async def film(folder: Path) -> Film:
 def main() -> None:
     """The film, beside this script."""
     with studio() as folder:
+        shutil.copy(HERE.parent / "examples" / "transformer.py", folder / "train.py")
         picture = asyncio.run(film(folder)).svg()
     (HERE / "first-minute.svg").write_text(picture)
     print(f"first-minute.svg, {len(picture) / 1024:.0f} KiB")

@@ -1,16 +1,18 @@
-"""Pictures of every screen, from real runs on this machine: `python screenshots/make.py` (about five minutes).
+"""Pictures of every screen: `python screenshots/make.py` (about two minutes).
 
-Sessions are recorded first, of workloads and of `examples/transformer.py`; then the app is opened on them without a
-terminal, at two sizes, and each screen is written as SVG beside this script. The picture of runs in progress is taken
-from a run that is really going on.
+The app is opened without a terminal, at two sizes, on the sessions that `record.py` has kept, and each screen is
+written as SVG beside this script. Runs in progress are really going on while their picture is taken; the GPUs on Start
+are made up (`eight_gpus.py`). `made_of.json` says of which code the pictures were made; with `--check` nothing is
+drawn, and it exits 1 where that code, or a session, is another by now.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -27,18 +29,20 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).resolve().parent
 ROOT = str(HERE.parent)
+SESSIONS = HERE / "sessions"
+MADE_OF = HERE / "made_of.json"
+SHOWN = ("src/jaxprof/tui", "src/jaxprof/report", "screenshots")
+SOURCES = (".py", ".tcss", ".js", ".css", ".jaxprof", ".jsonl")
+"""What pictures are made of, and its kinds of files."""
 SIZES = {"": (120, 40), "-80x24": (80, 24)}
-WORKLOADS = ("selu", "batch-matmul-mean", "mlp-train-step")
 PATIENCE_SECONDS = 120.0
-MOST_TRIALS = 8
-"""How often the ceilings of a busy machine are measured."""
 STAND_IN = "/home/me/transformer"
 """What the pictures call the folder that they were taken in, and nobody's machine."""
 
 
 @contextmanager
 def studio() -> Iterator[Path]:
-    """A folder with the example as `train.py`, and a state folder of its own, while the block runs.
+    """A folder with a state folder of its own, while the block runs.
 
     Its path is as long as `STAND_IN`, and ends as that does, because each text of a picture has a width.
     """
@@ -46,7 +50,6 @@ def studio() -> Iterator[Path]:
     parent = Path(temporary) / "".join(choices(ascii_lowercase, k=max(3, len(STAND_IN) - len(f"{temporary}//{ends}"))))
     folder = parent / ends
     folder.mkdir(parents=True)
-    shutil.copy(HERE.parent / "examples" / "transformer.py", folder / "train.py")
     os.environ["JAXPROF_HOME"] = str(folder / ".jaxprof")
     os.chdir(folder)
     try:
@@ -67,73 +70,13 @@ def picture_of(app: Profiler) -> str:
     return in_the_pictures(app.export_screenshot(title="jaxprof"))
 
 
-def jaxprof(*words: str) -> None:
-    """Run a command, in the studio."""
-    subprocess.run([str(Path(sys.executable).with_name("jaxprof")), *words], check=True, stdout=subprocess.DEVNULL)
-
-
-def kept(folder: Path, name: str) -> Path:
-    """Where a session of that name is kept."""
+def shelf(folder: Path) -> Path:
+    """The kept sessions, as those of a user who recorded them just now."""
     sessions = folder / ".jaxprof" / "sessions"
-    sessions.mkdir(parents=True, exist_ok=True)
-    return sessions / f"{name}.jaxprof"
-
-
-def record(folder: Path) -> Path:
-    """A finished session of several workloads and of the example's step, in `folder`."""
-    path = kept(folder, "transformer")
-    measure_ceilings(folder)
-    jaxprof("run", *WORKLOADS, "train.py:train_step", "--budget", "1", "--out", str(path))
-    return path
-
-
-def measure_ceilings(folder: Path) -> None:
-    """Measure what this machine can do, which the roofline has; again where it was busy meanwhile."""
-    from jaxprof.analysis.runs.ceilings import MEMORY, session_rates
-    from jaxprof.session import Session
-    from jaxprof.session.log import load
-
-    known: set[str] = set()
-    for number in range(MOST_TRIALS):
-        path = folder.parent / f"ceilings-{number}.jaxprof"
-        jaxprof("run", "gemm-peak", "triad", "--launches", "1", "--budget", "1", "--no-capture", "--out", str(path))
-        known |= set(session_rates(load(path, Session), "cpu:0"))
-        if {MEMORY, "f32"} <= known:
-            return
-    raise SystemExit(f"this machine is busy: in {MOST_TRIALS} trials its ceilings were not measured")
-
-
-def record_sweep(folder: Path) -> Path:
-    """A finished session of selu over a range of sizes."""
-    path = kept(folder, "sweep")
-    jaxprof("run", "selu", "--variant", "jit", "--sweep", "n=1e2..1e7:6", "--budget", "0.5", "--no-capture",
-            "--out", str(path))  # fmt: skip
-    return path
-
-
-def record_program(folder: Path) -> Path:
-    """The finished recording of the example as a program."""
-    from jaxprof.runner.interpreter import find_interpreter
-    from jaxprof.runner.program import ProgramCommand
-    from jaxprof.runner.program_run import ProgramScheduler
-    from jaxprof.session.log import LogWriter, new_header
-
-    header = new_header(command=["jaxprof", "script", "train.py"])
-    path = kept(folder, "train")
-    program = ProgramCommand(path="train.py", directory=str(folder))
-    scheduler = ProgramScheduler(LogWriter(header, path), find_interpreter(), lambda batch: None, program)
-    scheduler.start()
-    scheduler.run()
-    scheduler.close()
-    return path
-
-
-def record_job(folder: Path) -> Path:
-    """The finished recording of a job of four processes, of which one makes its input more slowly."""
-    shutil.copy(HERE.parent / "examples" / "data_parallel.py", folder / "data_parallel.py")
-    path = folder / "data_parallel.jaxprof.d"
-    jaxprof("script", "-n", "4", "--out", str(path), "data_parallel.py", "--slow", "2", "--steps", "500")
-    return path
+    shutil.copytree(SESSIONS, sessions, copy_function=shutil.copyfile)
+    for name in ("train.py", "data_parallel.py"):
+        shutil.copy(HERE.parent / "examples" / {"train.py": "transformer.py"}.get(name, name), folder / name)
+    return sessions
 
 
 class Camera:
@@ -159,8 +102,9 @@ class Camera:
         print(f"{name}{self.suffix}.svg")
 
 
-async def take_finished(camera: Camera, sweep: Path, program: Path) -> None:
+async def take_finished(camera: Camera, sessions: Path) -> None:
     """Every screen on finished sessions."""
+    sweep, program = sessions / "sweep.jaxprof", sessions / "train.jaxprof"
     app = camera.app
     await camera.until(lambda: len(app.session.runs) > 0 and app.devices.asked)
     await camera.shoot("home", "1", on="HomeScreen", settle=3.0)  # a few readings, so that the sparklines have a shape
@@ -224,27 +168,49 @@ async def take_running(camera: Camera) -> None:
     app.live.close()
 
 
-async def take(path: Path, sweep: Path, program: Path, job: Path) -> None:
+async def take(sessions: Path) -> None:
     """All pictures, at all sizes."""
+    from eight_gpus import EightGpus
+
     from jaxprof.tui.shell.profiler import Profiler
 
     for suffix, size in SIZES.items():
-        app = Profiler(path)
+        app = Profiler(sessions / "transformer.jaxprof", devices=EightGpus)
         async with app.run_test(size=size) as pilot:
-            await take_finished(Camera(app, pilot, suffix), sweep, program)
+            await take_finished(Camera(app, pilot, suffix), sessions)
         app = Profiler()
         async with app.run_test(size=size) as pilot:
-            await take_job(Camera(app, pilot, suffix), job)
+            await take_job(Camera(app, pilot, suffix), sessions / "data_parallel.jaxprof.d")
         app = Profiler()
         async with app.run_test(size=size) as pilot:
             await take_running(Camera(app, pilot, suffix))
 
 
-def main() -> None:
+def made_of() -> dict[str, str]:
+    """A hash of each folder that the pictures show."""
+    return {folder: hash_of(HERE.parent / folder) for folder in SHOWN}
+
+
+def hash_of(folder: Path) -> str:
+    files = sorted(path for path in folder.rglob("*") if path.suffix in SOURCES)
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
+
+
+def changed() -> list[str]:
+    """The folders that are others by now than when the pictures were made."""
+    before = json.loads(MADE_OF.read_text()) if MADE_OF.exists() else {}
+    return [folder for folder, hashed in made_of().items() if before.get(folder) != hashed]
+
+
+def main() -> int:
     """Everything, in a state folder of its own."""
+    if sys.argv[1:] == ["--check"]:
+        print(f"the pictures are older than {', '.join(changed())}" if changed() else "the pictures are current")
+        return int(bool(changed()))
     with studio() as folder:
-        path, sweep, program, job = (make(folder) for make in (record, record_sweep, record_program, record_job))
-        asyncio.run(take(path, sweep, program, job))
+        asyncio.run(take(shelf(folder)))
+    MADE_OF.write_text(json.dumps(made_of(), indent=1) + "\n")
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,15 +1,16 @@
 """Pictures of the page that `jaxprof export --format html` writes: `python screenshots/report.py` (about two minutes).
 
-A session is recorded as for the pictures of the screens; a headless Chromium shows its page, in light, in dark and as
+It is the page of the kept session `transformer.jaxprof`; a headless Chromium shows it, in light, in dark and as
 wide as a phone.
 """
 
 from __future__ import annotations
 
 import sys
+from base64 import b64decode
 from pathlib import Path
 
-from make import HERE, in_the_pictures, record, studio
+from make import HERE, SESSIONS, in_the_pictures, studio
 
 sys.path.insert(0, str(HERE.parent / "tests"))
 from browser import MISSING, Page, chromium, executable
@@ -31,7 +32,7 @@ def shoot(page: Page, file: Path, name: str, section: str, size: tuple[int, int]
     page.ask("page.draw_all()")
     page.ask(f"{'window.scrollTo(0, 0)' if section == 'answer' else f'{section}.scrollIntoView()'}")
     page.ask("new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))")
-    (HERE / f"{name}.png").write_bytes(page.picture())
+    (HERE / f"{name}.png").write_bytes(b64decode(page.call("Page.captureScreenshot")["data"]))
     print(f"{name}.png")
 
 
@@ -46,7 +47,7 @@ def main() -> None:
         sys.exit(MISSING)
     with studio() as folder:
         file = folder / "report.html"
-        session = record(folder)
+        session = SESSIONS / "transformer.jaxprof"
         file.write_text(in_the_pictures(to_page(load(session, Session), session.stem)), encoding="utf-8")
         with chromium(folder / "chromium", program) as tab:
             page = tab()
