@@ -161,6 +161,7 @@ def _lines(
     at: dict[str, list[Instruction]] = defaultdict(list)
     """Instructions that are gone, by the name of the next instruction of the first computation that has a match."""
     waiting: list[Instruction] = []
+    # The lines are in the order of the second module; a line that is gone stands before the next one that is left.
     taken = {instruction.name for instruction, _ in partners.values()}
     for instruction in before:
         if instruction.name in taken:
@@ -208,6 +209,7 @@ def _partners(
     for instruction in after:
         if instruction.name in partners:
             continue
+        # Operands stand before their users in HLO, so that their partners are known; an empty name matches nothing.
         operands = tuple(partners[name][0].name if name in partners else "" for name in instruction.operands)
         alike = [candidate for candidate in exact.get((_work(instruction, {}), operands), ()) if candidate.name in left]
         status: Existence = "same"
@@ -219,6 +221,7 @@ def _partners(
                 for candidate in loose.get(label, ())
                 if candidate.name in left
             )
+            # Of equals the first one, which is the one with the surest label.
             best = max(named, key=lambda candidate: sum(map(eq, candidate.operands, operands)), default=None)
             alike = [best] if best is not None else []
         if alike:

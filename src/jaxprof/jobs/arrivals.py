@@ -271,18 +271,21 @@ def _align_captures(name: str, captured: Sequence[CollectiveEvents], notices: li
             aligned.append((events, *fit))
     if len(aligned) < 2:
         return None
+    # Each shift counts from the first capture's first instance; only instances that all captures have are compared.
     begin = max(-shift for _, shift, _, _ in aligned)
     end = min(len(events.ends) - shift for events, shift, _, _ in aligned)
     if end - begin < LEAST_INSTANCES // 2:
         return None
     rows = [(events, slice(begin + shift, end + shift)) for events, shift, _, _ in aligned]
     taken = np.stack([(events.ends - events.starts)[row] for events, row in rows])
+    # A collective ends everywhere at once, and the last to arrive waits for nobody: its duration is the exchange alone.
     exchange = taken.min(axis=0)
     last = taken.argmin(axis=0)
     processes = []
-    for place, ((events, _, offset, _), own) in enumerate(zip(aligned, taken, strict=True)):
-        is_last = last == place
-        theirs = np.delete(taken, place, axis=0)
+    for number, ((events, _, offset, _), own) in enumerate(zip(aligned, taken, strict=True)):
+        is_last = last == number
+        theirs = np.delete(taken, number, axis=0)
+        # The later one arrives, the shorter its own execution: differences of durations need no common clock.
         late = np.array_split(np.median(theirs, axis=0) - own, SECTIONS)
         caused = np.median((theirs - exchange)[:, is_last], axis=0).sum()
         processes.append(
@@ -296,6 +299,7 @@ def _align_captures(name: str, captured: Sequence[CollectiveEvents], notices: li
                 clock_offset_seconds=offset,
             )
         )
+    # A process that waits for others also does nothing else, which is not the exchange's fault.
     exposed = [np.minimum(events.exposed[row], exchange).sum() for events, row in rows]
     first, row = rows[0]
     ends = first.ends[row]

@@ -300,6 +300,7 @@ def process_figures(index: int, path: str, session: Session) -> ProcessFigures:
     end, at = run.shown, run.ended_seconds
     status, error = end.status, end.error
     offset = session.header.wall_seconds - session.header.monotonic_seconds
+    # Nobody writes the session any more, and it says nothing of an end: the last event is the last sign of life.
     if not run.over and not growing:
         error, at = _NO_END, session.last_seconds
     raised = None
@@ -318,6 +319,7 @@ def process_figures(index: int, path: str, session: Session) -> ProcessFigures:
             again.append(CompiledAgain(function.function, line, count, took, most.text, most.called_from))
     steps = result.steps
     windows = LoopWindows.of(_loop_windows(result, run.program.iterations if run.program is not None else ()))
+    # Windows are compared by time, so that those after a clock that was set back cannot be.
     forward = windows.select(windows.began_seconds >= np.maximum.accumulate(windows.began_seconds))
     if len(forward) < len(windows):
         notices.append(f"its clock went back: {counted(len(windows) - len(forward), 'sample window')} left out")
@@ -372,9 +374,9 @@ def figures_from_json(text: str) -> ProcessFigures:
 def _loop(hot: HotLoop) -> LoopFigures:
     at = totals(((hot.part(spot), spot.location), spot.seconds) for spot in hot.spots if spot.location)
     slowest: dict[str, LoopLine] = {}
-    for (part, place), took in at.items():
+    for (part, line), took in at.items():
         if part not in slowest or took > slowest[part].seconds:
-            slowest[part] = LoopLine(part, place, took)
+            slowest[part] = LoopLine(part, line, took)
     return LoopFigures(
         hot.where,
         hot.own_seconds,
@@ -410,6 +412,7 @@ def _loop_windows(result: ProgramResult, events: Sequence[StepsTaken]) -> Iterat
     firsts = [bisect_left(times, at) for at in begins]
     steps = [numbers[first] if first < len(numbers) else None for first in firsts]
     for window, compiling, step in zip(sampled, again, steps, strict=True):
+        # A window by itself: what it shares with the others is merged in `result.spots`, without the times.
         window_spots = Spots()
         window_spots.take([window])
         spots = [spot for spot in window_spots.spots() if spot.kind != "import"]
@@ -419,9 +422,12 @@ def _loop_windows(result: ProgramResult, events: Sequence[StepsTaken]) -> Iterat
         staged = sum(spot.seconds for spot in spots if spot.kind in STAGES)
         steady = sum(parts.values())
         if staged + steady > 0:
+            # Samples say that the loop compiled, and the ledger how much of that was again: first compilations are no
+            # lateness.
             parts[COMPILE] = min(staged, compiling)
             samples = sum(spot.samples for spot in spots)
             waited = window.device_wait_seconds
+            # What the device did not block, whatever line it was at: of one's own work, clocks are surer than samples.
             own = max(0.0, steady - waited) if waited is not None else None
             in_parts = [parts[part] for part in PARTS]
             yield window.began_seconds, staged + steady, samples, *in_parts, own, step

@@ -83,6 +83,8 @@ class Scheduler(RecordingScheduler):
                 run, planned = self._queue.popleft()
                 group = {run: Side(run, planned)}
                 head = planned.baseline or planned
+                # What is compared takes turns, so that all of it leaves the queue at once: those that follow with one
+                # baseline.
                 while _is_measured(planned) and self._queue:
                     run, following = self._queue[0]
                     if following.baseline is not head or not _is_measured(following):

@@ -194,6 +194,7 @@ class TimeComparison:
         interval = self.interval()
         if self._why_unjudged or self.ratio is None or interval is None:
             return "undecided", self._why_unjudged
+        # `ratio` is the baseline's time over the other's, so that a growth is its inverse and the ends change places.
         limit = math.log1p(most)
         low, high, grown = -math.log(interval[1]), -math.log(interval[0]), -math.log(self.ratio)
         if low <= limit <= high:
@@ -221,6 +222,7 @@ class TimeComparison:
         enough, too_few = MOST_LAUNCHES, self.units
         if not decided(self._with_launches(enough)):
             return None
+        # More launches only narrow the interval, so that what they decide stays decided: bisect.
         while enough - too_few > 1:
             middle = (enough + too_few) // 2
             if decided(self._with_launches(middle)):
@@ -239,6 +241,7 @@ class TimeComparison:
             return None
         stopped = self.by_width and self.units >= FEWEST_TO_STOP[self.unit]
         shared = 1 - (1 - confidence) / self.family / (_STOPPING if stopped else 1)
+        # Launches that agree by chance make the interval no narrower than the blocks within them allow.
         return max(spread.half_width(shared) for spread in self.spreads)
 
     @property
@@ -256,6 +259,7 @@ class TimeComparison:
         wide, narrow = self.interval(0.95), self.interval(0.90)
         if self._why_unjudged or self.ratio is None or wide is None or narrow is None:
             return "inconclusive", self._why_unjudged
+        # Two processes of one program differ, too: the pairs of a single launch do not show that.
         edge = 1.0 if self.unit == "launch" else 1 + max(self.margin, ONE_LAUNCH)
         if max(-math.log(narrow[0]), math.log(narrow[1])) < math.log1p(self.margin):  # how far from 1 it reaches
             return "same", ""

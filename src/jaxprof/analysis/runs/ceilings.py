@@ -156,6 +156,7 @@ def processor_share(session: Session, run: Run) -> float:
     for settings in (each.settings for each in seen if each is not None):
         load, cores = settings.get("load_average_before"), settings.get("cores")
         if isinstance(load, float) and isinstance(cores, float) and load >= 0 and cores > 0:
+            # The load is of the others alone, because it was read before the run began.
             return min(1.0, cores / (load + 1))
     return 1.0
 

@@ -159,6 +159,8 @@ class CallSampler:
         if plan.in_turns:
             return self._take_turns(trial, plan, calls, call_seconds)
         if plan.calls_per_sample is None and call_seconds > 0:
+            # Untimed calls between the samples of a short call, so that these span time, and not one moment of the
+            # machine.
             spacing = min(plan.budget_seconds, SPREAD_SECONDS) / plan.most_samples
             gap = max(0, round((spacing - calls * call_seconds) / call_seconds))
         least = min(LEAST_SECONDS, plan.least_share * plan.budget_seconds)
@@ -237,11 +239,13 @@ class CallSampler:
         ends = self._clock() + LONG_SHARE * plan.budget_seconds
         for _ in range(10):
             single = min(single, *self._burst(trial, 1, most=5))
+            # The largest overhead is less than the allowed share of so long a call.
             if single > LARGEST_OVERHEAD_SECONDS / OVERHEAD_SHARE:
                 return 1
             double = min(double, *(2 * each for each in self._burst(trial, 2, most=5)))
             if self._clock() > ends:
                 break
+        # Two noisy minima may differ by next to nothing, or by less; a call is no shorter than a quarter of both.
         call = max(double - single, single / 4)
         overhead = min(max(cost, single - call), LARGEST_OVERHEAD_SECONDS)
         return calls_per_sample(call, overhead)
@@ -280,6 +284,7 @@ def _burst(
     made = 0
     warm = clock() + warm_in if warm_in else 0.0
     ends = clock() + seconds
+    # A collection in the middle would be counted as a part of the call in which it happens.
     with not_collecting():
         while True:
             work = prepare(calls)
@@ -287,6 +292,7 @@ def _burst(
             make(work)
             samples.append((clock() - began) / calls)
             made += calls
+            # Freeing what the call has made is no part of the next sample.
             del work
             if warm:
                 del samples[1:]

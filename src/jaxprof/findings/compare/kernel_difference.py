@@ -249,6 +249,8 @@ class _Pairing:
         for module in (before, after):
             fingerprints, own = module.once(Fingerprints), kernels(module)
             self._prints |= {kernel: fingerprints.of_instruction(kernel.instruction) for kernel in own}
+            # One pass forwards and one backwards: a hash holds those of its producers, so that it stands for all that
+            # leads to a kernel without being compared with it.
             if len(own) <= _MOST_FOLLOWED:
                 passages = module.once(Flow)
                 read: dict[Kernel, list[Passage]] = defaultdict(list)
@@ -277,12 +279,14 @@ class _Pairing:
             lambda one: (self._prints[one], one.count),
             self._prints.get,
         )
+        # What is left has another content. Its neighbours are known from here on, which makes similar ones sure before
+        # mere names decide.
         for one, other in self._similar_kernels():
             self._join(one, other)
         self._pair_by(
             lambda one: (_origin(one), one.kind, one.name) if _origin(one) else None,
             lambda one: (_origin(one), one.kind) if _origin(one) else None,
-            self._place,
+            self._neighbour_pairs,
             lambda one: _origin(one) or None,
             # XLA names a fusion after its contents, and gives it the origin of its last operation, which may be new.
             lambda one: (one.kind, one.name),
@@ -304,7 +308,7 @@ class _Pairing:
         return [kernel for kernel in side if kernel not in self._partner]
 
     def _pair_by(self, *keys: _Key) -> None:
-        for key in keys:  # one key at a time: the place of a kernel depends on earlier pairs
+        for key in keys:  # one key at a time: what surrounds a kernel depends on earlier pairs
             for one, other in pair_up(self._without_partner(self._ours), self._without_partner(self._theirs), [key]):
                 if one is not None and other is not None:
                     self._join(one, other)
@@ -312,7 +316,7 @@ class _Pairing:
     def _join(self, one: Kernel, other: Kernel) -> None:
         self._partner[one], self._partner[other] = other, one
 
-    def _place(self, kernel: Kernel) -> Hashable:
+    def _neighbour_pairs(self, kernel: Kernel) -> Hashable:
         """Return the pairs that its neighbours are in; None unless all neighbours are paired."""
         near = self._near[kernel]
         pairs = [frozenset((one, self._partner[one])) for one in near if one in self._partner]
@@ -327,6 +331,7 @@ class _Pairing:
     def _similar_kernels(self) -> Iterator[tuple[Kernel, Kernel]]:
         """Yield kernels with at least half of their operations in common, the most similar first."""
         ours, theirs = self._without_partner(self._ours), self._without_partner(self._theirs)
+        # Each is compared with each.
         if max(len(ours), len(theirs)) > _MOST_COMPARED:
             return
         old, new = ([(at, one, _operations(one)) for at, one in enumerate(side)] for side in (ours, theirs))

@@ -111,6 +111,8 @@ class Scope:
                         slot.last = position
         self.parameters = [self._contents[each.name] for each in computation.parameters]
         self.result = self._contents.get(computation.root.name, []) if computation.root is not None else []
+        # In this order: what may be taken over is known once the outputs have their end, and how a call's operands end
+        # once the caller's slots have theirs.
         self._end(computation)
         self._take_over()
         for callee, position, own, outer in self._passed:
@@ -137,6 +139,7 @@ class Scope:
             return given
         if opcode == "call" and (called := self.inner.get(instruction.name)):
             return self._slots_of_call(instruction, called[0], given, position)
+        # Opcodes that only name, or write in place, make no slot.
         held: Held = []
         if opcode == "get-tuple-element" and given:
             held = _member(given[0], next(iter(instruction.integers("index")), -1))
@@ -144,6 +147,7 @@ class Scope:
             held = given[0]
         elif opcode.endswith("-done") and given:
             held, start = given[0], instruction.operand(0)
+            # The start's tuple has operands and results; of it, the end yields the results.
             if start is not None and start.shape.is_tuple and len(instruction.shape.leaves()) != len([*_slots(held)]):
                 held = _member(held, 0 if start.opcode == "copy-start" else 1)
         elif opcode.endswith("-start") and instruction.shape.is_tuple and given:
@@ -151,6 +155,7 @@ class Scope:
         if held != [] and len([*_slots(held)]) == len(instruction.shape.leaves()):
             return held
         made = [self._new(instruction, instruction.shape, position)]
+        # XLA writes `{1}: (0, {})`: result 1 is in the memory of operand 0.
         for result, number, path in _ALIAS.findall(instruction.attributes.get("output_to_operand_aliasing", "")):
             # A result that a library writes into its operand: the new slot is none.
             kept = _at_path(given[int(number)], path) if int(number) < len(given) else []

@@ -191,6 +191,7 @@ class SampleWindow:
         paused = min(self.paused, length)
         total = max(0.0, length - paused - self.given_away)
         in_stages = sum(self.stages.values())
+        # Where both disagree, the window's own clock is the measure, so that its states add up to its length.
         if in_stages > total:  # the two clocks are not read at the same instant
             self.stages = {name: value * total / in_stages for name, value in self.stages.items()}
             in_stages = total
@@ -240,31 +241,36 @@ class SampleWindow:
         for which the recorder's thread may have kept the main thread waiting. `in_wait`: kind of the time in which the
         thread ran although samples saw it wait for a value. Samples come where the lock is free, so that this may have
         been anywhere, unless lines are timed."""
+        # The numbers (1) to (4) are those of the equations in docs/attribution.md, which has a window worked out.
         on, off = sum(self.running.values()), sum(self.blocked.values())
         if not on and not off:
             return {(least, "", None, ()): rest}
         blocked = rest * off / (on + off)
         running, over, lost, preempted = rest - blocked, 0.0, 0.0, 0.0
         if self.busy is not None and off:
-            # A thread that the scheduler keeps waiting looks blocked: delay counts only if it was also seen running.
+            # (1) A thread that the scheduler keeps waiting looks blocked: delay counts only where it was seen running.
             ran = min(rest, self.busy + (self.delay if on else 0.0))
             if not on and ran < _WORTH_A_STATE * rest:
                 ran = 0.0
             if self.samples and any(self.held.values()):
-                # It waited for the interpreter's lock, which another thread held: it was blocked by its clock, although
-                # fewer samples than that found the lock free. The error of so few samples is no such wait.
+                # (2) It waited for the interpreter's lock, which another thread held: it was blocked by its clock,
+                # although fewer samples than that found the lock free. The error of so few samples is no such wait.
                 share = off / (on + off)
                 most = share + _STANDARD_ERRORS * math.sqrt(max(share * (1 - share), 0.05) / self.samples)
                 lost = max(0.0, rest - ran - rest * most)
+            # The recorder's own thread holds the lock, too, and its time is known without samples.
             lost = max(lost, min(own, rest - ran))
+            # (3) Samples saw more blocked time than the clock leaves.
             over = max(0.0, blocked - (rest - ran))
             if on:  # it was seen running for `running`; the rest of what the clock says is in `over`, too
                 preempted = max(0.0, over - max(0.0, self.busy - running))
+            # (4) The clock decides how much; where it contradicts what samples saw running, that part is divided below.
             running = rest - blocked if over else ran
             blocked = rest - ran - lost
         shared: _Weights = defaultdict(float)
         for key, weight in self.running.items():
             shared[key] += running * weight / on
+        # Without a sample that found the lock held, the wait was where the thread was blocked.
         waited = self.held or self.blocked
         for key, weight in waited.items():
             shared[self._as_kind(key, CONTENDED)] += lost * weight / sum(waited.values())
@@ -310,6 +316,7 @@ class SampleWindow:
         if self.busy is None:
             return None
         ran = min(rest, self.busy + self.delay)
+        # Time that the scheduler took counts as running: the device did not block the thread meanwhile.
         waited = 0.0
         for weights, seconds in ((self.blocked, rest - ran), (self.running, ran)):
             whole = sum(weights.values())
@@ -335,6 +342,7 @@ class SampleWindow:
             index = next((number for number, site in enumerate(key[3]) if site.loop == timed.loop), None)
             if index is not None:
                 (waiting if key[1] == PREEMPTED else inside)[key[3][index].at.line].append(key)
+                # The loops outside are the same for all lines of the loop, so that one key shows them.
                 around = around or key[3][index:]
         compiling: dict[int, float] = defaultdict(float)
         for key, weight in self.stage_lines.items():
@@ -357,6 +365,7 @@ class SampleWindow:
             each_hit = timed.seconds[line] / timed.hits[line] if timed.hits.get(line) else None
             wanted = (sampled + waited) * seconds / whole
             at_line = self._leaves((timed.loop.code, line), wanted, each_hit, timed, [*inside[line], *waiting[line]])
+            # The measured time holds the waits for a processor; the clocks have given these their seconds already.
             for key in waiting[line]:  # a wait for a processor is part of the line's measured time, and stays one
                 leaf = self._leaf(key, timed, line)
                 at_line[leaf] = max(0.0, at_line.get(leaf, 0.0) - lines[key])
@@ -406,6 +415,7 @@ class SampleWindow:
         took = {code: timed.calls[code].each for code in called}
         if not each_hit or not sum(took.values()):
             return {here: wanted}
+        # Means of several spells may say that the callees take longer than the line that calls them.
         most = max(each_hit, sum(took.values()))
         leaves: dict[_Leaf, float] = {here: wanted * (1 - sum(took.values()) / most)}
         for code, seconds in took.items():
@@ -433,17 +443,20 @@ class SampleWindow:
         `called`: the seconds are those that remain after the timed functions that the line calls."""
         found = {key: lines.pop(key) for key in keys}
         free = {key: took * (1 - self._lock_share(key)) for key, took in found.items() if key[1] != UNSEEN}
+        # Fair samples never get more than the line took; they may get less.
         scale = min(1.0, wanted / sum(free.values())) if sum(free.values()) else 0.0
         for key, took in free.items():
             lines[key] = lines.get(key, 0.0) + scale * took
         rest = wanted - scale * sum(free.values())
         if rest <= 1e-9:
             return
+        # What follows divides the rest: time in which no sample could come, because Python held the lock.
         kinds = {key[1] for key, took in free.items() if took > 0}
         through = max(found, key=lambda key: (key[1] in (UNSEEN, COMPILED, INLINE), found[key]))[2] if found else None
         named: _Weights = defaultdict(float)
         shared = timed.is_shared(*leaf)
         for key, took in found.items():
+            # A callback is Python itself, so that each of its samples stands for time with the lock.
             waited = took if key[1] == CALLBACK else took * self._lock_share(key)
             if (key[1] == UNSEEN and not shared) or key[2] is None or not waited:
                 continue
