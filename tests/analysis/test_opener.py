@@ -84,8 +84,8 @@ def test_a_damaged_one_is_refused_in_words(damaged):
 
 
 def test_one_of_too_many_values_is_refused_before_they_are_made(monkeypatch):
-    monkeypatch.setenv("JAXPROF_LIMITS", "events=100")
+    monkeypatch.setenv("JAXPROF_LIMITS", "values=100")
     assert sum(map(len, read_timeline(text()).lanes)) == 1
-    with pytest.raises(FileRefusedError, match="more than 100 events") as refused:
+    with pytest.raises(FileRefusedError, match="more than 100 values") as refused:
         read_timeline(text(counters=[[]] * 200))
-    assert "JAXPROF_LIMITS=events=" in refused.value.hint
+    assert "JAXPROF_LIMITS=values=" in refused.value.hint

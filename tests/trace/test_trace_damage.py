@@ -2,7 +2,9 @@
 from many places finds what following the chain link by link finds, damage or not."""
 
 import gzip
+from contextlib import suppress
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,17 +15,19 @@ from xplane_wire import nested, number, space_bytes, varint
 
 from jaxprof.base.errors import FileRefusedError, UsageError
 from jaxprof.events import KernelsMeasured, TrustReported, WarningRaised
+from jaxprof.hlo.text.wire import TruncatedError, fields
+from jaxprof.trace import lanes
 from jaxprof.trace.imported import import_profile
-from jaxprof.trace.lanes import follow, walks_in
+from jaxprof.trace.lanes import PlaneLine
 from jaxprof.trace.sources import choose, read_profile
 from jaxprof.trace.summary import events_of
-from jaxprof.trace.xspace import varints
+from jaxprof.trace.xspace import PADDING, Space, varints
 
 
 def test_numbers_of_each_length_are_read_at_once():
     numbers = [0, *(1 << bits for bits in (7, 14, 34, 35, 62, 63)), (1 << 64) - 1]
     ends = np.cumsum([0, *(len(varint(each)) for each in numbers)])
-    values, after = varints(np.frombuffer(b"".join(map(varint, numbers)) + bytes(1), np.uint8), ends[:-1])
+    values, after = varints(np.frombuffer(b"".join(map(varint, numbers)) + bytes(PADDING), np.uint8), ends[:-1])
     assert (values.tolist(), after.tolist()) == (numbers, ends[1:].tolist())
 
 
@@ -97,6 +101,15 @@ def test_impossible_times_are_left_out_and_counted(tmp_path):
     assert "1 event left out, whose times are impossible" in trace.problems[0]
 
 
+def test_events_count_only_where_they_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAXPROF_LIMITS", "events=5")
+    calls = [host(f"$train.py:{n} f", n, 1) for n in range(9)]
+    trace = read_profile(written(tmp_path, space_bytes([on_cpu(python=[*calls, op("dot", 20, 5, run_id=1)])])))
+    assert [len(lane) for lane in trace.ready] == [1]
+    with pytest.raises(FileRefusedError, match="more than 5 events"):
+        trace.read_rest()
+
+
 def test_a_cut_off_gzip_gives_what_it_holds(tmp_path):
     packed = gzip.compress(space_bytes([cpu_plane()] * 3))
     trace = read_profile(written(tmp_path, packed[:-12], "x.xplane.pb.gz"))
@@ -132,27 +145,32 @@ class TestFolders:
         assert warning.message == "this is the profile of a; the recording also has b"
 
 
-def line(events, seed):
-    """Events with statistics in them, which have the same tag; a long one now and then."""
+def line(events, seed, long=0.001):
+    """Events with statistics in them, which have the same tag; a share of `long` ones."""
     random = np.random.default_rng(seed)
     out = bytearray()
     for _ in range(events):
         content = number(1, 3) + number(2, int(random.integers(1 << 40)))
         for _ in range(int(random.integers(7))):
             content += nested(4, number(1, 9) + number(7, int(random.integers(300))))
-        if random.random() < 0.001:
+        if random.random() < long:
             content += nested(4, bytes(int(random.integers(200, 40_000))))
         out += nested(4, content)
     return bytes(out)
 
 
-def begins(raw, *, walking):
-    pieces, end = follow(raw + bytes(16), 0, len(raw), walks(raw) if walking else {})
-    return np.concatenate(pieces).tolist(), end
-
-
-def walks(raw):
-    return walks_in(np.frombuffer(raw + bytes(16), np.uint8), 0, len(raw))
+def begins(raw):
+    """Where the events begin, block by block, and where a chain followed link by link finds them."""
+    space = Space(raw + bytes(PADDING))
+    found, singly, at = [], [], 0
+    with suppress(TruncatedError):
+        of_line = PlaneLine(SimpleNamespace(space=space), 0, len(raw))
+        found = [start for starts, _ in of_line.blocks() for start in starts.tolist()]
+    with suppress(TruncatedError, IndexError):
+        for *_, after in fields(space.blob, 0, len(raw)):
+            singly += [at] if space.blob[at] == 0x22 else []
+            at = after
+    return found, singly
 
 
 @cache
@@ -160,12 +178,17 @@ def whole_line():
     return line(12_000, 5)
 
 
-def test_a_long_line_is_walked_and_found_whole():
-    raw = whole_line()
-    assert len(walks(raw)) > 8
-    found = begins(raw, walking=True)
-    assert found == begins(raw, walking=False)
-    assert len(found[0]) == 12_000
+def test_a_long_line_is_walked_and_found_whole(monkeypatch):
+    monkeypatch.setattr(lanes, "_follow", None)  # for what is left of a block, and events that are too long for a step
+    raw = line(12_000, 5, long=0)
+    starts, end = lanes.event_starts(raw, np.frombuffer(raw + bytes(PADDING), np.uint8), 0, len(raw))
+    assert (len(starts), end) == (12_000, len(raw))
+
+
+def test_a_line_with_long_events_is_found_whole():
+    found, singly = begins(whole_line())
+    assert found == singly
+    assert len(found) == 12_000
 
 
 @given(data=st.data())
@@ -173,13 +196,13 @@ def test_damage_is_met_in_the_same_place(data):
     raw = bytearray(whole_line())
     for _ in range(data.draw(st.integers(1, 5))):
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
-    cut = bytes(raw[: data.draw(st.integers(1, len(raw)))])
-    assert begins(cut, walking=True) == begins(cut, walking=False)
+    found, singly = begins(bytes(raw[: data.draw(st.integers(1, len(raw)))]))
+    assert found == singly
 
 
 @pytest.mark.parametrize(
     "filler", [b"\x22\x00", b"\x22\x22", b"\x22\xff", b"\x00"], ids=["empty", "tags", "long", "zeros"]
 )
 def test_a_line_made_to_mislead(filler):
-    raw = filler * (300_000 // len(filler))
-    assert begins(raw, walking=True) == begins(raw, walking=False)
+    found, singly = begins(filler * (300_000 // len(filler)))
+    assert found == singly

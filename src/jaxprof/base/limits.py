@@ -64,8 +64,11 @@ LINES = Limit("lines", 100_000, "lines")
 """Lines of a profile: the threads and streams of all its planes."""
 NAMES = Limit("names", 1_000_000, "names")
 """Names of events and statistics of a profile, in all its planes."""
-EVENTS = Limit("events", 10_000_000, "events")
-"""Events of a profile, on all its lines. A column of them takes 8 bytes for each."""
+EVENTS = Limit("events", 64_000_000, "events")
+"""Events of a profile that are kept, on all its lines, in columns of 8 bytes each. JAX's profiler writes 17 bytes for a
+call in Python: these are a GiB of nothing else, which it records in some minutes. A hostile file could have 2 bytes."""
+VALUES = Limit("values", 10_000_000, "values")
+"""Values in a timeline's text, some for each of its million intervals. Parsed they take twenty times the memory."""
 INSTRUCTIONS = Limit("instructions", 2_000_000, "instructions")
 """Instructions of an HLO text or proto. Each takes some two hundred bytes, and more once its kernel is analysed."""
 OUTPUT = Limit("output", 32 << 20, "bytes")

@@ -7,15 +7,14 @@ statistics name its op; on TPUs the metadata of its name do.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxprof.base.limits import EVENTS
 from jaxprof.base.values import frozen
 from jaxprof.hlo.text.wire import DELIMITED, VARINT, fields, to_signed, varint
-from jaxprof.trace.intervals import distinct
+from jaxprof.trace.intervals import distinct, join
 from jaxprof.trace.model import (
     ABSENT,
     NO_OP,
@@ -33,9 +32,11 @@ from jaxprof.trace.xspace import (
     STAT_ID,
     STAT_REFERENCE,
     STAT_STRING,
+    Bytes,
     Plane,
     Positions,
     varints,
+    words,
 )
 
 EVENT_METADATA_ID, EVENT_OFFSET_PS, EVENT_DURATION_PS, EVENT_STATS = 1, 2, 3, 4
@@ -44,91 +45,146 @@ TEXT_TAG = (STAT_STRING << 3) | DELIMITED
 BYTES_TAG = (STAT_BYTES << 3) | DELIMITED
 _BLOCK = 1 << 14
 """Events that are decoded at once: temporary arrays then stay in the cache, and in memory that is already mapped."""
+_HEAD, _PLAIN_BITS, _PLAIN = np.uint64(0xFF_FFFF_80FF), np.uint64(0x80FF_80FF), np.uint64(STAT_ID << 19 | STAT_TAG)
+"""Of a statistic's first word, TAG LENGTH 08 ID VALUE_TAG: what those of one name and sort have in common, and what all
+have whose length and id take one byte."""
 
 
 _INTEGER = re.compile(r"-?\d{1,18}")
+_ABSENT, _NUMBER, _REFERENCE, _TEXT = range(4)
+_TEXTS = -(1 << 62)
+"""Number of the first text. No id and no count is as small."""
 
 
 @frozen
 class StatColumn:
-    """One statistic of every event of a line: absent, a number, or a reference into the plane's names."""
+    """One statistic of every event of a line: absent, a number, a text, or a reference into the plane's names."""
 
     plane: Plane
-    present: Flags
     number: Ints
-    """Integers as they are; references as the id of a name; text as its position in the file (`text_end` is its
-    end)."""
-    text_end: Ints
-    """End of a text in the file; 0 if the value is not such a text."""
-    is_reference: Flags
+    """Integers as they are; references as the id of a name; texts as `_TEXTS` and their index in `Space.texts`."""
+    sort: NDArray[np.uint8]
+
+    @staticmethod
+    def absent(plane: Plane, count: int) -> StatColumn:
+        """Return a column of so many events of which none has the statistic. It takes no memory, and is read-only."""
+        return StatColumn(plane, np.broadcast_to(np.int64(0), count), np.broadcast_to(np.uint8(_ABSENT), count))
+
+    def read(self, data: Bytes, rows: Ints, at: Positions, end: Positions) -> None:
+        """Set the values of these rows, each of which begins at `at` with its tag and ends before `end`."""
+        tags = data[at]
+        values, content = varints(data, at + 1)
+        textual = np.flatnonzero((tags == TEXT_TAG) | (tags == BYTES_TAG))
+        sort = np.where(tags == STAT_REFERENCE << 3, np.uint8(_REFERENCE), np.uint8(_NUMBER))
+        numbers = values.view(np.int64)
+        if len(textual):
+            sort[textual] = _TEXT
+            ends = _behind(content[textual], values[textual], end[textual])
+            bounds = zip(content[textual].tolist(), ends.tolist(), strict=True)
+            numbers[textual] = [_TEXTS + self.plane.space.number_of_text(*each) for each in bounds]
+        # A slice is written faster than rows one by one.
+        where = slice(rows[0], rows[-1] + 1) if rows[-1] - rows[0] == len(rows) - 1 else rows
+        self.number[where], self.sort[where] = numbers, sort
+
+    @property
+    def present(self) -> Flags:
+        """Which events have the statistic."""
+        present: Flags = self.sort != _ABSENT
+        return present
 
     def text(self, row: int) -> str:
         """Return the value of one event as text; empty if it has none."""
-        number = int(self.number[row])
-        if self.text_end[row]:
-            return self.plane.space.text(number, int(self.text_end[row]))
-        if self.is_reference[row]:
+        number, sort = int(self.number[row]), self.sort[row]
+        if sort == _TEXT:
+            return self.plane.space.texts[number - _TEXTS]
+        if sort == _REFERENCE:
             return self.plane.stat_names.get(number, "")
-        return str(number) if self.present[row] else ""
+        return str(number) if sort == _NUMBER else ""
 
     def integers(self, default: int) -> Ints:
         """Return the values as integers; integers written as text are read too."""
-        values = np.where(self.present & (self.text_end == 0) & ~self.is_reference, self.number, default)
-        for row in np.flatnonzero((self.text_end > 0) | self.is_reference).tolist():
-            text = self.text(row)
-            values[row] = int(text) if _INTEGER.fullmatch(text) else default
+        values = np.where(self.sort == _NUMBER, self.number, default)
+        rows = np.flatnonzero(self.sort > _NUMBER)
+        which = distinct(self.number[rows])[1]
+        texts = map(self.text, rows[_examples(which)].tolist())
+        found = [int(text) if _INTEGER.fullmatch(text) else default for text in texts]
+        values[rows] = np.array(found, np.int64)[which]
         return values
 
     def texts(self) -> TextColumn | None:
         """Return the values as a column of texts; None if no event has one."""
-        rows = np.flatnonzero(self.present)
+        rows = np.flatnonzero(self.sort)
         if not len(rows):
             return None
-        which = distinct(self.keys(rows))[1]
-        index = np.full(len(self.present), ABSENT, np.int64)
+        which = distinct(self.number[rows])[1]
+        index = np.full(len(self.sort), ABSENT, np.int64)
         index[rows] = which
         return TextColumn([self.text(row) for row in rows[_examples(which)].tolist()], index)
 
-    def keys(self, rows: Ints) -> Ints:
-        """Return numbers that are equal if the values are equal: references and integers unchanged, texts by their
-        hash."""
-        numbers, blob = self.number[rows].copy(), self.plane.space.blob
-        textual = np.flatnonzero(self.text_end[rows])
-        if len(textual):
-            at, end = self.number[rows], self.text_end[rows]
-            numbers[textual] = [hash(bytes(blob[at[index] : end[index]])) for index in textual.tolist()]
-        return numbers
-
 
 class Events:
-    """Some events of a line as columns, in file order."""
+    """Some events of a line as columns, in file order. They are added block by block: the bytes of a long line need not
+    be in memory at once."""
 
-    def __init__(self, plane: Plane, starts: Positions) -> None:
-        """Take the events that begin at `starts` in the file."""
+    def __init__(self, plane: Plane, *names: str) -> None:
+        """Read the statistics of these names, beside the three numbers of each event."""
         self.plane = plane
         self._data = plane.space.data
-        self._starts = starts
+        self._names = plane.stat_ids(*names)
+        self._numbers: tuple[list[Ints], ...] = ([], [], [])
+        self._stats: dict[str, list[StatColumn]] = {name: [] for name in names}
+
+    def add(self, starts: Positions, left_out: Flags | None = None) -> Flags:
+        """Add the events that begin at `starts` in the file, and return which were added: all but those whose metadata
+        id is flagged in `left_out`, whose last flag holds for all higher ids. Raises FileRefusedError."""
+        added = np.ones(len(starts), np.bool_)
+        for begin in range(0, len(starts), _BLOCK):
+            *columns, at, end = self._read_numbers(starts[begin : begin + _BLOCK])
+            if left_out is not None:
+                kept = ~left_out[np.minimum(columns[0].view(np.uint64), len(left_out) - 1).astype(np.int64)]
+                added[begin : begin + _BLOCK] = kept
+                columns, at, end = [column[kept] for column in columns], at[kept], end[kept]
+            for parts, column in zip(self._numbers, columns, strict=True):
+                parts.append(column)
+            found = self._read_stats(at, end) if self._names else {}
+            for name, stats in self._stats.items():
+                stats.append(found.get(name) or StatColumn.absent(self.plane, len(at)))
+        self.plane.space.count(EVENTS, int(np.count_nonzero(added)))
+        return added
 
     def __len__(self) -> int:
-        return len(self._starts)
+        return sum(map(len, self._numbers[0]))
 
-    @cached_property
-    def _columns(self) -> tuple[Ints, Ints, Ints, Positions, Positions]:
-        """Metadata ids, offsets and durations in ps, the start of each event's statistics, and its end.
+    @property
+    def metadata_ids(self) -> Ints:
+        """Metadata id of each event, in file order."""
+        return join(self._numbers[0])
+
+    @property
+    def starts_ps(self) -> Ints:
+        """Start of each event in picoseconds on the line's clock, from the line's `timestamp_ns`."""
+        return join(self._numbers[1])
+
+    @property
+    def durations_ps(self) -> Ints:
+        """Duration of each event, in picoseconds."""
+        return join(self._numbers[2])
+
+    def stat(self, name: str) -> StatColumn:
+        """Return the statistic of this name, which is one of those that are read."""
+        parts = self._stats[name]
+        if not any(part.sort.any() for part in parts):
+            return StatColumn.absent(self.plane, len(self))
+        sort = np.concatenate([part.sort for part in parts])
+        return StatColumn(self.plane, join(part.number for part in parts), sort)
+
+    def _read_numbers(self, starts: Positions) -> tuple[Positions, ...]:
+        """Return metadata ids, offsets and durations in ps of the events that begin at `starts`, where the statistics
+        of each begin, and where it ends.
 
         The profiler writes the three numbers in order and leaves a zero out; events in any other order are read one by
         one.
         """
-        count = len(self._starts)
-        columns = tuple(np.zeros(count, np.int64) for _ in range(5))
-        for begin in range(0, count, _BLOCK):
-            block = slice(begin, begin + _BLOCK)
-            for column, values in zip(columns, self._numbers(self._starts[block]), strict=True):
-                column[block] = values
-        return columns[0], columns[1], columns[2], columns[3], columns[4]
-
-    def _numbers(self, starts: Positions) -> tuple[Positions, ...]:
-        """Return the five columns of `_columns` for the events that begin at `starts`."""
         data = self._data
         lengths, at = varints(data, starts + 1)
         end = _behind(at, lengths, np.full(len(at), len(data) - PADDING))
@@ -163,76 +219,51 @@ class Events:
             begin = after
         at[index] = first_stat
 
-    @property
-    def metadata_ids(self) -> Ints:
-        """Metadata id of each event, in file order."""
-        return self._columns[0]
-
-    @property
-    def starts_ps(self) -> Ints:
-        """Start of each event in picoseconds on the line's clock, from the line's `timestamp_ns`."""
-        return self._columns[1]
-
-    @property
-    def durations_ps(self) -> Ints:
-        """Duration of each event, in picoseconds."""
-        return self._columns[2]
-
-    def stats(self, *names: str) -> dict[str, StatColumn]:
-        """Return the statistics of these names, one column each over all of these events."""
-        _, _, _, position, end = self._columns
-        wanted, count = self.plane.stat_ids(*names), len(self._starts)
+    def _read_stats(self, at: Positions, until: Positions) -> dict[str, StatColumn]:
+        """Return the statistics of a block of events, between `at` and `until`, by their names."""
+        data, count = self._data, len(at)
         columns: dict[str, StatColumn] = {}
-        for name in names:
-            present, is_reference = np.zeros((2, count), np.bool_)
-            number, text_end = np.zeros((2, count), np.int64)
-            columns[name] = StatColumn(self.plane, present, number, text_end, is_reference)
-        rows = np.flatnonzero((position < end) & (self._data[position] == STAT_TAG) & bool(wanted))
-        for begin in range(0, len(rows), _BLOCK):
-            block = rows[begin : begin + _BLOCK]
-            self._read_stats({key: columns[name] for key, name in wanted.items()}, block, position[block], end[block])
-        return columns
-
-    def _read_stats(self, wanted: Mapping[int, StatColumn], rows: Ints, at: Positions, until: Positions) -> None:
-        """Read the statistics of these events, between `at` and `until`, into the columns of their ids."""
-        data = self._data
-        # More than any profiler writes for one event.
-        for number in range(1, 64 + 1):
+        rows = np.flatnonzero((at < until) & (data[at] == STAT_TAG))
+        at, until = at[rows], until[rows]
+        for _ in range(64):  # more than any profiler writes for one event
             if not len(rows):
                 break
-            lengths, inside = varints(data, at + 1)
-            after = _behind(inside, lengths, until)
-            self._one_stat(wanted, rows, inside, after)
+            word = words(data)[at]
+            head = word[0] & _HEAD
+            after: Positions = np.minimum(at + 2 + (word >> np.uint64(8) & np.uint64(0x7F)).astype(np.int64), until)
+            if head & _PLAIN_BITS == _PLAIN and not (word & _HEAD != head).any() and (at + 4 < after).all():
+                # The usual case: one statistic in all events.
+                found = {int(head >> np.uint64(24)) & 0x7F: (rows, at + 4, after)}
+            else:
+                lengths, inside = varints(data, at + 1)
+                after = _behind(inside, lengths, until)
+                found = _by_id(data, rows, inside, after)
+            for number in found.keys() & self._names.keys():
+                name = self._names[number]
+                if name not in columns:
+                    columns[name] = StatColumn(self.plane, np.zeros(count, np.int64), np.zeros(count, np.uint8))
+                columns[name].read(data, *found[number])
             more = (after < until) & (data[after] == STAT_TAG)
-            if number >= len(wanted):  # an event with all wanted statistics is finished
-                found = np.add.reduce([column.present[rows] for column in wanted.values()], dtype=np.int8)
-                more &= found < len(wanted)
+            if len(columns) == len(self._names):  # an event with all of these statistics is finished
+                more &= np.add.reduce([column.sort[rows] == _ABSENT for column in columns.values()]) > 0
             if not more.all():
                 rows, after, until = rows[more], after[more], until[more]
             at = after
+        return columns
 
-    def _one_stat(self, wanted: Mapping[int, StatColumn], rows: Ints, inside: Positions, after: Positions) -> None:
-        """Read one statistic of each of `rows` (bounds `inside`, `after`) into its column, if it is wanted."""
-        data = self._data
-        ids, value_at = varints(data, inside + 1)
-        sound = (data[inside] == STAT_ID << 3) & (value_at < after)
-        alike = bool((ids == ids[0]).all() and sound.all())  # the usual case: statistics come in one order
-        for wanted_id in [int(ids[0])] if alike else np.unique(ids[sound]).tolist():
-            if wanted_id not in wanted:
-                continue
-            column, at, row, end = wanted[wanted_id], value_at, rows, after
-            if not alike:
-                chosen = np.flatnonzero(sound & (ids == np.uint64(wanted_id)))
-                at, row, end = value_at[chosen], rows[chosen], after[chosen]
-            tags = data[at]
-            values, content = varints(data, at + 1)
-            column.present[row] = True
-            column.number[row] = values.view(np.int64)
-            column.is_reference[row] = tags == (STAT_REFERENCE << 3)
-            textual = np.flatnonzero((tags == TEXT_TAG) | (tags == BYTES_TAG))
-            if len(textual):
-                column.number[row[textual]] = content[textual]
-                column.text_end[row[textual]] = _behind(content[textual], values[textual], end[textual])
+
+def _by_id(
+    data: Bytes, rows: Ints, inside: Positions, after: Positions
+) -> dict[int, tuple[Ints, Positions, Positions]]:
+    """Return of statistics with these bounds, one of each of `rows`, those of each id: the rows, and where the values
+    begin and end."""
+    ids, value_at = varints(data, inside + 1)
+    sound = (data[inside] == STAT_ID << 3) & (value_at < after)
+    found = {}
+    for number in np.unique(ids[sound]).tolist():
+        chosen = np.flatnonzero(sound & (ids == np.uint64(number)))
+        found[number] = rows[chosen], value_at[chosen], after[chosen]
+    return found
 
 
 def _behind(at: Positions, lengths: NDArray[np.uint64], limit: Positions) -> Positions:
@@ -248,18 +279,19 @@ def _examples(which: Ints) -> Ints:
     return rows
 
 
-def ops_of_events(columns: Mapping[str, StatColumn], lane: Lane, ops: OpNumbers) -> None:
+def ops_of_events(events: Events, lane: Lane, ops: OpNumbers) -> None:
     """Set the ops of a GPU's or CPU's events, which their own statistics name."""
-    if columns["correlation_id"].present.any():
-        lane.correlation = columns["correlation_id"].integers(ABSENT)
-    op, module, program = (columns[name] for name in ("hlo_op", "hlo_module", "program_id"))
+    correlation = events.stat("correlation_id")
+    if correlation.present.any():
+        lane.correlation = correlation.integers(ABSENT)
+    op, module, program = (events.stat(name) for name in ("hlo_op", "hlo_module", "program_id"))
     rows = np.flatnonzero(op.present)
     if not len(rows):
         return
-    lane.execution = columns["run_id"].integers(0)
-    which = distinct(op.keys(rows))[1]
+    lane.execution = events.stat("run_id").integers(0)
+    which = distinct(op.number[rows])[1]
     for column in (module, program):
-        different, more = distinct(column.keys(rows))
+        different, more = distinct(column.number[rows])
         which = distinct(which * len(different) + more)[1]
     examples = rows[_examples(which)].tolist()
     numbers = np.full(len(examples), NO_OP, np.int64)
@@ -271,6 +303,10 @@ def ops_of_events(columns: Mapping[str, StatColumn], lane: Lane, ops: OpNumbers)
     lane.op_of[rows] = numbers[which]
 
 
+OWN_CLOCK = ("device_duration_ps", "device_offset_ps")
+"""Statistics with a TPU's own clock."""
+
+
 def use_own_clock(events: Events, lane: Lane) -> tuple[Ints, Ints] | None:
     """Set a TPU lane's times to the device's own clock; the event's times are converted to the host's clock, which
     drifts.
@@ -278,7 +314,7 @@ def use_own_clock(events: Events, lane: Lane) -> tuple[Ints, Ints] | None:
     The lane is moved as a whole, so it lines up with the host's lanes and its intervals still nest. Returns the starts
     and ends as they were, in order, and the correction of each; None if there is no own clock.
     """
-    duration, offset = events.stats("device_duration_ps", "device_offset_ps").values()
+    duration, offset = (events.stat(name) for name in OWN_CLOCK)
     if not len(lane) or not (duration.present & offset.present).all():
         return None
     shift = int(np.median(lane.starts - offset.number))

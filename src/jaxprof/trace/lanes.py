@@ -11,18 +11,16 @@ only those that do: a search of the bytes finds the events with a certain statis
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jaxprof.base.errors import HloError
-from jaxprof.base.limits import EVENTS
 from jaxprof.hlo.text.wire import DELIMITED, VARINT, Blob, Message, TruncatedError, fields, to_signed, varint
 from jaxprof.trace.events import (
     BYTES_TAG,
+    OWN_CLOCK,
     STAT_TAG,
     TEXT_TAG,
     Events,
@@ -31,7 +29,7 @@ from jaxprof.trace.events import (
     ops_of_metadata,
     use_own_clock,
 )
-from jaxprof.trace.intervals import distinct
+from jaxprof.trace.intervals import distinct, join
 from jaxprof.trace.launch import match_kernels, split_graphs
 from jaxprof.trace.model import (
     ABSENT,
@@ -49,6 +47,7 @@ from jaxprof.trace.model import (
     program_of,
 )
 from jaxprof.trace.xspace import (
+    PADDING,
     STAT_DOUBLE,
     STAT_ID,
     STAT_INT64,
@@ -59,23 +58,18 @@ from jaxprof.trace.xspace import (
     Positions,
     Space,
     varints,
+    words,
 )
 
 LINE_ID, LINE_NAME, LINE_TIMESTAMP_NS, LINE_EVENTS, LINE_DISPLAY_NAME = 1, 2, 3, 4, 11
 _EVENT_TAG = (LINE_EVENTS << 3) | DELIMITED
 _PIECE = 1 << 18
 """Bytes that are searched at once."""
+_BLOCK = 1 << 22
+"""Bytes of a line that are read at once."""
 _VALUE_TAGS = np.zeros(256, np.bool_)
 """Tags with which the value of a statistic may begin."""
 _VALUE_TAGS[[STAT_DOUBLE << 3 | 1, STAT_UINT64 << 3, STAT_INT64 << 3, TEXT_TAG, BYTES_TAG, STAT_REFERENCE << 3]] = True
-_CHUNK = 1 << 13
-"""Bytes between the starts of two walks, unless the line needs more than `_MOST_WALKS`."""
-_MOST_WALKS = 1 << 15
-"""Most walks. Their numbers fit into 16 bits, and 16-bit numbers are sorted by radix."""
-_WINDOW = 256
-"""Number of bytes in which a tag to begin at is searched."""
-_FEWEST = 4
-"""Fewest walks that are worth a NumPy step."""
 
 
 class PlaneLine:
@@ -95,8 +89,11 @@ class PlaneLine:
             begin = self._field(begin, end)
         self._begin = begin
         """Offset of the first event; that of the line's end if it has none."""
+        self.length = 0
+        """Number of events in the blocks that were read."""
         if not (self.name and self.timestamp_ns):
-            _ = self._starts  # the line's name may come after its events
+            for _ in self.blocks():
+                pass  # the line's name may come after its events
 
     def _field(self, at: int, end: int) -> int:
         """Read one of the line's own fields, and return its end. Raises TruncatedError."""
@@ -116,70 +113,59 @@ class PlaneLine:
                 self.display_name = text
         return after
 
-    @cached_property
-    def _starts(self) -> Positions:
-        """Offset of each event in the file. Events are skipped here; their bytes are read on request."""
-        data, blob, end = self._data, self.plane.space.blob, self._bounds[1]
-        starts: list[Positions] = [np.zeros(0, np.int64)]
-        at = self._begin
-        if at >= end:
-            return starts[0]
-        walks = walks_in(data, at, end)
-        try:
-            while at < end:
-                if data[at] != _EVENT_TAG:
-                    at = self._field(at, end)
-                    continue
-                pieces, at = follow(blob, at, end, walks)
-                starts += pieces
-                if at < end and data[at] == _EVENT_TAG:
-                    raise TruncatedError(f"an event is longer than its line, which ends at byte {end}")
-        except (TruncatedError, IndexError) as error:
-            self.damage = str(error)
-        event_starts = np.concatenate(starts)
-        self.plane.space.count(EVENTS, len(event_starts))
-        return event_starts
-
     @property
     def has_events(self) -> bool:
         """Whether there is any event; known without a walk over them."""
         return self._begin < self._bounds[1]
 
-    def __len__(self) -> int:
-        return len(self._starts)
+    def blocks(self) -> Iterator[tuple[Positions, int]]:
+        """Yield where events begin in the file, block by block, and the end of each block. Counts them in `length`, and
+        notes damage."""
+        data, blob, end = self._data, self.plane.space.blob, self._bounds[1]
+        at, size, self.length, self.damage = self._begin, _BLOCK, 0, ""
+        try:
+            while at < end:
+                if data[at] != _EVENT_TAG:
+                    at = self._field(at, end)
+                    continue
+                starts, after = event_starts(blob, data, at, min(at + size, end))
+                if not len(starts):
+                    length, after = varint(blob, at + 1)
+                    if after + length > end:
+                        raise TruncatedError(f"an event is longer than its line, which ends at byte {end}")
+                    starts, after = np.array([at]), after + length
+                self.length += len(starts)
+                yield starts, after
+                # Less at once after a guess was wrong, so that the work lost stays in proportion.
+                size, at = min(_BLOCK, max(2 * (after - at), 1 << 10)), after
+        except (TruncatedError, IndexError) as error:
+            self.damage = str(error)
 
-    @cached_property
-    def events(self) -> Events:
-        """All events."""
-        return Events(self.plane, self._starts)
+    def events(self, *names: str) -> Events:
+        """Return all events, with these statistics."""
+        events = Events(self.plane, *names)
+        for starts, _ in self.blocks():
+            events.add(starts)
+        return events
 
-    def some(self, rows: Positions) -> Events:
-        """Return some events, by their numbers in ascending order."""
-        return Events(self.plane, self._starts[rows])
+    def rows_with(self, starts: Positions, end: int, *names: str) -> Positions:
+        """Return the indexes in a block of the events that may have one of these statistics: all that have one, and a
+        few in which the same bytes mean something else."""
+        wanted = self.plane.stat_ids(*names)
+        pieces = range(int(starts[0]), end, _PIECE) if wanted else ()
+        offsets = [self._stats_in(piece, min(piece + _PIECE, end), list(wanted)) for piece in pieces]
+        rows = np.searchsorted(starts, join(offsets), side="right") - 1
+        return rows[np.diff(rows, prepend=-1) > 0]
 
-    def rows_with(self, *names: str) -> Positions:
-        """Return the numbers of the events that may have one of these statistics: all that have one, and a few in which
-        the same bytes mean something else."""
-        begin, end, wanted = self._begin, self._bounds[1], self.plane.stat_ids(*names)
-        is_wanted = np.zeros(max(wanted, default=-1) + 2, np.bool_)
-        is_wanted[list(wanted)] = True
-        pieces = range(begin, end, _PIECE) if wanted else ()
-        per_piece = [self._stats_in(piece, min(piece + _PIECE, end), is_wanted) for piece in pieces]
-        offsets = np.concatenate([np.zeros(0, np.int64), *per_piece])
-        if not len(offsets):
-            return offsets
-        rows = np.searchsorted(self._starts, offsets, side="right") - 1
-        return rows[(rows >= 0) & (np.diff(rows, prepend=-1) > 0)]
-
-    def _stats_in(self, begin: int, end: int, is_wanted: Flags) -> Positions:
+    def _stats_in(self, begin: int, end: int, wanted: list[int]) -> Positions:
         """Return the positions at which a wanted statistic may begin: TAG LENGTH, then 08 ID TAG and the value."""
         data = self._data
-        at = begin + np.flatnonzero(data[begin:end] == STAT_ID << 3)
-        # All ids are of one byte: most positions are ruled out by it alone.
-        at = at[is_wanted[np.minimum(data[at + 1], len(is_wanted) - 1)]] if len(is_wanted) <= 129 else at
+        first = data[begin + 1 : end + 1]  # of the id, whose further bytes are compared once most are ruled out
+        begins = np.logical_or.reduce([first == (key if key < 0x80 else key & 0x7F | 0x80) for key in wanted])
+        at = begin + np.flatnonzero((data[begin:end] == STAT_ID << 3) & begins)
         at = at[(data[at - 2] == STAT_TAG) | (data[at - 3] == STAT_TAG)]
         ids, behind = varints(data, at + 1)
-        there = is_wanted[np.minimum(ids, len(is_wanted) - 1).astype(np.int64)] & _VALUE_TAGS[data[behind]]
+        there = np.isin(ids, np.array(wanted, np.uint64)) & _VALUE_TAGS[data[behind]]
         at, behind = at[there], behind[there]
         whole = data[behind] & 7 != VARINT
         stops = varints(data, behind + 1)[1]
@@ -199,82 +185,69 @@ def readable_lines(plane: Plane) -> tuple[list[PlaneLine], list[str]]:
     return readable, problems
 
 
-Walks = Mapping[int, tuple[Positions, int]]
-"""Events that follow each other in a line, and where the last one ends, by where the first one begins."""
+_CHUNK = 35 << 6
+"""Bytes between the starts of two walks: an odd number of cache lines, because walks that are a power of two apart
+compete for the same few lines of the cache."""
+_WINDOW = 128
+"""Number of bytes in which a tag to begin at is searched."""
+_PAIRS = np.arange(1 << 16)
+_STEPS = np.where(
+    _PAIRS & 0x80, np.where(_PAIRS >> 15, 0, (_PAIRS & 0x7F) + (_PAIRS >> 8 << 7) + 3), (_PAIRS & 0x7F) + 2
+)
+"""Bytes from an event to the next one, by the two bytes after its tag; 0 if its length takes more than these."""
 
 
-def follow(blob: Blob, at: int, end: int, walks: Walks) -> tuple[list[Positions], int]:
-    """Return the starts of the events that follow each other from `at` on, in pieces, and where something else begins.
+def event_starts(blob: Blob, data: Bytes, at: int, end: int) -> tuple[Positions, int]:
+    """Return the starts of events that follow each other from `at` on and end by `end`, and where the last one ends.
 
-    An event begins at that offset (its tag is there) only if the event reaches past the end. A walk counts only if the
-    previous event ends exactly where it begins, and what no walk covers is followed event by event.
+    Events can only be followed one by one, and half a million of them take a quarter of a second in Python. So one
+    NumPy step follows many walks, which begin at guesses: an event's tag is also that of a statistic in an event, so a
+    walk that begins at any such tag reaches the event's end, and there the next event. A walk counts only if the one
+    before it ends exactly where it begins; the events end early where it does not, or where an event is too long.
     """
-    pieces: list[Positions] = []
-    single: list[int] = []
+    begins = np.arange(at + _CHUNK, end - _CHUNK, _CHUNK)
+    if len(begins) < 4:  # walks that are worth a NumPy step
+        return _follow(blob, at, end)
+    beyond = len(data) - PADDING + 1
+    heads = words(data).view(np.int64)
+
+    def step(here: Positions) -> tuple[Positions, Flags]:
+        word = heads[here]
+        return _STEPS[word >> 8 & 0xFFFF], word & 0xFF == _EVENT_TAG
+
+    tags = data[begins[:, None] + np.arange(_WINDOW)] == _EVENT_TAG
+    guesses = (begins + tags.argmax(axis=1))[tags.any(axis=1)]
+    for _ in range(24):  # after so many links a walk has left the event in which it began, which has fewer statistics
+        steps, is_event = step(guesses)
+        guesses = np.minimum(guesses + steps, end)[is_event]
+    walks = np.unique(np.append(guesses, at))
+    stops = np.append(walks[1:], end)
+    found = [walks]
+    while len(found) < _CHUNK:  # events of two bytes take half as many steps from one walk to the next
+        steps, is_event = step(found[-1])
+        steps[~is_event | (found[-1] >= stops)] = 0
+        if not steps.any():
+            break
+        found.append(np.minimum(found[-1] + steps, beyond))
+    wrong = np.flatnonzero(found[-1][:-1] != stops[:-1])
+    rows = np.array(found)[:, : int(wrong[0]) + 1 if len(wrong) else None].T
+    starts, after = rows[:, :-1][rows[:, 1:] > rows[:, :-1]], int(rows[-1, -1])
+    return (starts, after) if after <= end else (starts[:-1], int(starts[-1]))  # only the last one can reach past it
+
+
+def _follow(blob: Blob, at: int, end: int) -> tuple[Positions, int]:
+    """Do the same event by event."""
+    starts: list[int] = []
     while at < end and blob[at] == _EVENT_TAG:
-        walk = walks.get(at)
-        if walk is not None and len(walk[0]):
-            pieces += [np.array(single, np.int64), walk[0]]
-            single, at = [], walk[1]
-            continue
         try:
             length, after = varint(blob, at + 1)
         except TruncatedError:
             break
         if after + length > end:
             break
-        single.append(at)
+        starts.append(at)
         at = after + length
-    return [*pieces, np.array(single, np.int64)], at
-
-
-def walks_in(data: Bytes, begin: int, end: int) -> Walks:
-    """Walk over a long line from many places at once, one NumPy step for all of them.
-
-    Events can only be followed one by one, and half a million of them take a quarter of a second in Python. Starting
-    points are found by trying: an event's tag is also that of a statistic in an event, so a walk that begins at any
-    such tag reaches the event's end, and there the next event.
-    """
-    if end - begin <= _FEWEST * _CHUNK:
-        return {}
-    chunk = max(_CHUNK, (end - begin) // _MOST_WALKS + 1)
-    first = np.arange(begin + chunk, end - chunk, chunk)
-    tags = data[first[:, None] + np.arange(_WINDOW)] == _EVENT_TAG
-    starts = (first + tags.argmax(axis=1))[tags.any(axis=1)]
-    # After so many links a walk has left the event in which it began: an event has fewer statistics.
-    for _ in range(24):
-        starts, ahead = _next(data, starts, end)
-        starts = starts[ahead]
-    starts = np.unique(starts)
-    if len(starts) < _FEWEST:
-        return {}
-    stops = np.concatenate([starts[1:], [end]])
-    at, lanes = starts.copy(), np.arange(len(starts))
-    walked: list[tuple[NDArray[np.uint16], Positions]] = []
-    ends = starts.copy()
-    while len(lanes) >= _FEWEST:
-        here = at[lanes]
-        after, ahead = _next(data, here, end)
-        walked.append((lanes[ahead].astype(np.uint16), here[ahead]))
-        at[lanes[ahead]] = after[ahead]
-        ends[lanes] = at[lanes]
-        lanes = lanes[ahead & (at[lanes] < stops[lanes])]
-    lane_of = np.concatenate([lane for lane, _ in walked])
-    offsets = np.concatenate([here for _, here in walked])
-    offsets = offsets[np.argsort(lane_of, kind="stable")]
-    borders = np.cumsum(np.bincount(lane_of, minlength=len(starts)))[:-1]
-    return dict(zip(starts.tolist(), zip(np.split(offsets, borders), ends.tolist(), strict=True), strict=True))
-
-
-def _next(data: Bytes, at: Positions, end: int) -> tuple[Positions, Flags]:
-    """Return the next event from each position, and whether the event is ordinary: the tag, then a length of one or two
-    bytes, within the line."""
-    at = np.minimum(at, end)
-    low, high = data[at + 1].astype(np.int64), data[at + 2].astype(np.int64)
-    short = low < 0x80
-    after = at + np.where(short, low + 2, (low & 0x7F) + (high << 7) + 3)
-    ahead = (at < end) & (data[at] == _EVENT_TAG) & (short | (high < 0x80)) & (after <= end)
-    return np.where(ahead, after, at), ahead
+    return np.array(starts, np.int64), at
 
 
 _KINDS: dict[str, Kind] = {
@@ -290,7 +263,9 @@ _METADATA_PLANE, _TASK_PLANE = "/host:metadata", "Task Environment"
 _HOST: Kind = "host"
 _COUNTERS = "_counters_"
 """Line with samples of a device's counters (power, performance), which are no intervals."""
-_OP_STATS = ("hlo_op", "hlo_module", "program_id", "correlation_id", "run_id", "device_ordinal")
+_OP_STATS = ("hlo_op", "hlo_module", "program_id", "correlation_id", "run_id")
+_STREAM_STATS = (*_OP_STATS, "kernel_details", "memcpy_details", "cuda_graph_node_id")
+_THREAD_STATS = (*_OP_STATS, "device_ordinal", "step_num", "memcpy_details")
 _TRACERS = {2: "host", 3: "device", 4: "python", 7: "hlo"}
 """Fields of `ProfileOptions` (tsl/profiler/protobuf/profiler_options.proto)."""
 _DAMAGE = (HloError, IndexError, ValueError, OverflowError)
@@ -350,7 +325,7 @@ def _is_host(plane: Plane) -> bool:
 
 
 def _count(trace: Trace, line: PlaneLine) -> None:
-    trace.read += len(line)
+    trace.read += line.length
     if line.damage and not line.plane.cut:
         trace.problems.append(f"{line.plane.name}: the rest of {line.name or 'a line'} cannot be read: {line.damage}")
 
@@ -377,19 +352,18 @@ def _device_lanes(plane: Plane, lines: list[PlaneLine], device: re.Match[str], t
     clocks: list[tuple[Ints, Ints]] = []
 
     def read(line: PlaneLine) -> None:
-        _count(trace, line)
         name = line.name or line.display_name
         kind: Kind = _KINDS.get(name, "stream" if name.startswith("Stream") else _HOST)
+        events = line.events(*(_STREAM_STATS if kind == "stream" else OWN_CLOCK if platform == "tpu" else ()))
+        _count(trace, line)
         if name == _COUNTERS or (has_streams and kind in ("ops", "async")):
             return  # the latter repeat the streams' events
-        events = line.events
         lane = _lane(line, events, trace, label, name, kind)
         if kind == "stream":
-            columns = events.stats(*_OP_STATS, "kernel_details", "memcpy_details", "cuda_graph_node_id")
-            ops_of_events(columns, lane, ops)
-            lane.in_graph = columns["cuda_graph_node_id"].present
-            lane.launch = columns["kernel_details"].texts()
-            lane.copy = columns["memcpy_details"].texts()
+            ops_of_events(events, lane, ops)
+            lane.in_graph = events.stat("cuda_graph_node_id").present
+            lane.launch = events.stat("kernel_details").texts()
+            lane.copy = events.stat("memcpy_details").texts()
         elif kind in ("ops", "async"):
             ops_of_metadata(plane, events, lane, modules, ops)
         if platform == "tpu":
@@ -423,18 +397,22 @@ def _host_lanes(plane: Plane, lines: list[PlaneLine], trace: Trace, ops: OpNumbe
 
     def read(line: PlaneLine) -> None:
         if line.name == _COUNTERS:
+            for _ in line.blocks():
+                pass
             _count(trace, line)
             return
-        rows = line.rows_with("hlo_op", "correlation_id", "step_num", "memcpy_details")
-        lane, own = _op_lane(line, rows, trace, ops, on_device=on_device)
+        events = Events(plane, *_THREAD_STATS)
+        found = [np.zeros(0, np.int64)]
+        for starts, end in line.blocks():
+            rows = line.rows_with(starts, end, "hlo_op", "correlation_id", "step_num", "memcpy_details")
+            found.append(rows + line.length - len(starts))
+            events.add(starts[rows])
+        lane, own = _op_lane(line, events, trace, ops, on_device=on_device)
 
         def rest() -> list[Lane]:
-            lanes: list[Lane] = []
             with _note_damage(trace, f"{plane.name} {line.name}"):
-                lanes = _whole_thread(trace, line, lane, rows, own)
-            with _note_damage(trace, f"{plane.name} {line.name}"):
-                _read_allocated_bytes(trace, line)
-            return lanes
+                return _whole_thread(trace, line, lane, np.concatenate(found), own)
+            return []
 
         trace.pending.append(rest)
 
@@ -446,29 +424,38 @@ def _host_lanes(plane: Plane, lines: list[PlaneLine], trace: Trace, ops: OpNumbe
 def _whole_thread(trace: Trace, line: PlaneLine, marked: Lane, rows: Ints, own: Flags) -> list[Lane]:
     """Return the lane of a thread. `marked` holds the events `rows` of the thread; those flagged in `own`, a CPU's own
     ops, form lanes of that device instead."""
+    events, allocations = Events(line.plane), Events(line.plane, "bytes_allocated", "allocator_name")
+    is_mark = line.plane.flags_of(_MARKS.match)
+    source = [np.zeros(0, np.int64)]
+    for starts, end in line.blocks():
+        allocations.add(starts[line.rows_with(starts, end, "bytes_allocated")])
+        first, last = np.searchsorted(rows, (line.length - len(starts), line.length))
+        of_marked = np.full(len(starts), ABSENT)
+        of_marked[rows[first:last] - (line.length - len(starts))] = np.arange(first, last)
+        other = np.ones(len(starts), np.bool_)
+        other[rows[first:last][own[first:last]] - (line.length - len(starts))] = False
+        source.append(of_marked[other][events.add(starts[other], is_mark)])
     _count(trace, line)
-    lane = _lane(line, line.events, trace, _HOST, marked.name, _HOST)
-    kept = ~lane.matching(_MARKS.match)
-    kept[rows[own]] = False
-    if len(rows):
-        lane.op_of[rows] = marked.op_of
-        for column in ("correlation", "step"):
-            if (values := getattr(marked, column)) is not None:
-                spread = np.full(len(lane), ABSENT, np.int64)
-                spread[rows] = values
-                setattr(lane, column, spread)
-    return trace.check(lane if kept.all() else lane.select(kept))
+    _read_allocated_bytes(trace, line, allocations)
+    lane = _lane(line, events, trace, _HOST, marked.name, _HOST)
+    which = np.concatenate(source)
+    here = np.flatnonzero(which != ABSENT)
+    for column in ("op_of", "correlation", "step") if len(here) else ():
+        if (values := getattr(marked, column)) is not None:
+            spread = np.full(len(lane), ABSENT, np.int64)
+            spread[here] = values[which[here]]
+            setattr(lane, column, spread)
+    return trace.check(lane)
 
 
-def _read_allocated_bytes(trace: Trace, line: PlaneLine) -> None:
+def _read_allocated_bytes(trace: Trace, line: PlaneLine, events: Events) -> None:
     """Read the bytes that each allocator had given out, from the marks of allocations on a thread."""
-    events = line.some(line.rows_with("bytes_allocated"))
-    held, allocator = events.stats("bytes_allocated", "allocator_name").values()
+    held = events.stat("bytes_allocated")
     rows = np.flatnonzero(held.present)
     if not len(rows):
         return
     times = events.starts_ps + (line.timestamp_ns - trace.origin_ns) * 1000
-    values, names = held.integers(0).astype(np.float64), allocator.texts()
+    values, names = held.integers(0).astype(np.float64), events.stat("allocator_name").texts()
     which = np.zeros(len(events), np.int64) if names is None else names.which
     for number in np.unique(which[rows]).tolist():
         name = names.texts[number] if names is not None and number >= 0 else "allocator"
@@ -477,25 +464,24 @@ def _read_allocated_bytes(trace: Trace, line: PlaneLine) -> None:
         trace.counters.append(Counter(_HOST, f"{name} allocated", "bytes", times[own], values[own]))
 
 
-def _op_lane(line: PlaneLine, rows: Ints, trace: Trace, ops: OpNumbers, *, on_device: bool) -> tuple[Lane, Flags]:
+def _op_lane(line: PlaneLine, events: Events, trace: Trace, ops: OpNumbers, *, on_device: bool) -> tuple[Lane, Flags]:
     """Return the lane of some events of a thread with their ops, steps and launches, and which of them are a CPU's own
     ops.
 
     Adds these ops, the steps and the launches to the trace.
     """
-    events = line.some(rows)
     lane = _lane(line, events, trace, _HOST, line.name or line.display_name or "(no name)", _HOST)
     own = np.zeros(len(lane), np.bool_)
-    if not len(rows):
+    if not len(lane):
         return lane, own
     marks = lane.matching(_MARKS.match)
-    columns = events.stats(*_OP_STATS, "step_num", "memcpy_details")
-    ops_of_events(columns, lane, ops)
+    ops_of_events(events, lane, ops)
     lane.op_of[marks] = NO_OP
-    if columns["step_num"].present.any():
-        lane.step = columns["step_num"].integers(ABSENT)
+    steps = events.stat("step_num")
+    if steps.present.any():
+        lane.step = steps.integers(ABSENT)
         trace.annotations.append(lane.select((lane.step != ABSENT) & ~marks))
-    lane.copy = columns["memcpy_details"].texts()
+    lane.copy = events.stat("memcpy_details").texts()
     launches = np.zeros(len(lane), np.bool_) if lane.correlation is None else lane.correlation != ABSENT
     if not on_device:
         own = (lane.op_of != NO_OP) & ~launches
@@ -505,7 +491,7 @@ def _op_lane(line: PlaneLine, rows: Ints, trace: Trace, ops: OpNumbers, *, on_de
     if own.any():
         trace.platform = "cpu"
         # A thread serves all CPU devices of a process.
-        rows, numbers = np.flatnonzero(own), columns["device_ordinal"].integers(0)[own]
+        rows, numbers = np.flatnonzero(own), events.stat("device_ordinal").integers(0)[own]
         for number in np.unique(numbers).tolist():
             part = lane.select(rows[numbers == number])
             part.device, part.kind = f"cpu:{number}", "thread"
@@ -534,7 +520,7 @@ def _module_names(plane: Plane, lines: list[PlaneLine], names: dict[int, str]) -
     for line in lines:
         if line.name != "XLA Modules":
             continue
-        for key in distinct(line.events.metadata_ids)[0].tolist():
+        for key in distinct(line.events().metadata_ids)[0].tolist():
             event = plane.event_metadata.get(key)
             name, program = program_of(event.name if event is not None else "")
             if program is not None:

@@ -9,7 +9,7 @@ written.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -23,7 +23,7 @@ from jaxprof.hlo.text.wire import DELIMITED, LONGEST_VARINT, Blob, Message, Trun
 
 Bytes = NDArray[np.uint8]
 Positions = NDArray[np.int64]
-PADDING = 16
+PADDING = 32
 """Number of zero bytes that follow the file in memory, so that a number at its very end can be read without a check."""
 Value = int | float | str | bytes
 
@@ -46,15 +46,33 @@ class EventMetadata:
     stats: dict[str, Value]
 
 
+def words(data: Bytes) -> NDArray[np.uint64]:
+    """Return the eight bytes from each position on as a number, without a copy. One costs no more than a byte does."""
+    return np.ndarray((len(data) - 7,), "<u8", data, 0, (1,))
+
+
+_TOPS, _ONES = np.uint64(0x8080808080808080), np.uint64(0x0101010101010101)
+_HALVES = ((0x007F007F007F007F, 7, 1), (0x00003FFF00003FFF, 14, 2), (0x0FFFFFFF, 28, 4))
+"""Each step moves every second group of bits beside the one before it: groups of 7, then of 14, then of 28 bits."""
+
+
 def varints(data: Bytes, at: Positions) -> tuple[NDArray[np.uint64], Positions]:
-    """Return the varints that begin at `at`, and the positions after them. Both have the shape of `at`."""
+    """Return the varints that begin at `at`, and the positions after them. Both have the shape of `at`.
+
+    `data` ends with `PADDING` more bytes.
+    """
     byte = data[at]
-    values = (byte & 0x7F).astype(np.uint64)
-    after = at + 1
-    pending = np.flatnonzero(byte >= 0x80)  # most numbers of a profile are one byte long
-    for shift in range(7, 7 * LONGEST_VARINT, 7):
-        if not len(pending):
-            break
+    if not (byte & 0x80).any():  # most numbers of a profile are one byte long
+        return byte.astype(np.uint64), at + 1
+    values = words(data)[at]
+    ends = ~values & _TOPS
+    bits = ends ^ (ends - np.uint64(1))  # all bits up to the end of the number, or all of them
+    values &= bits & ~_TOPS
+    for mask, width, gap in _HALVES:
+        values = values & np.uint64(mask) | values >> np.uint64(gap) & np.uint64(mask << width)
+    after: Positions = at + ((bits & _ONES) * _ONES >> np.uint64(56)).astype(np.int64)
+    pending = np.flatnonzero(ends == 0)
+    for shift in range(56, 7 * LONGEST_VARINT, 7):  # of negative numbers
         byte = data[after[pending]]
         values[pending] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
         after[pending] += 1
@@ -191,6 +209,14 @@ class Plane:
                 self.space.problems.append(f"{self.name}: the name of some events cannot be read: {error}")
         return by_id
 
+    def flags_of(self, test: Callable[[str], object]) -> NDArray[np.bool_]:
+        """Return which metadata ids have events with a name that passes the test; the last flag is False, for all
+        higher ids."""
+        ids = [key for key in self.event_metadata if 0 <= key < NAMES.most and test(self.event_name(key))]
+        flags = np.zeros(max(ids, default=-1) + 2, np.bool_)
+        flags[ids] = True
+        return flags
+
     def stat_ids(self, *names: str) -> dict[int, str]:
         """Return the ids under which this plane writes statistics of these names."""
         return {key: name for key, name in self.stat_names.items() if name in names}
@@ -211,6 +237,9 @@ class Space:
     warnings: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     """Descriptions of what could not be read."""
+    texts: list[str] = field(default_factory=list)
+    """Texts in the statistics of events, each once."""
+    _texts: dict[bytes, int] = field(default_factory=dict)
     _left: dict[str, int] = field(default_factory=dict)
 
     @cached_property
@@ -228,6 +257,13 @@ class Space:
     def text(self, begin: int, end: int) -> str:
         """Return the UTF-8 text between two positions."""
         return bytes(self.blob[begin:end]).decode("utf-8", "replace")
+
+    def number_of_text(self, begin: int, end: int) -> int:
+        """Return the index in `texts` of the text between two positions."""
+        number = self._texts.setdefault(content := bytes(self.blob[begin:end]), len(self.texts))
+        if number == len(self.texts):
+            self.texts.append(content.decode("utf-8", "replace"))
+        return number
 
     def message(self, bounds: tuple[int, int]) -> Message:
         """Return the message between two positions. Raises HloError if it is damaged."""

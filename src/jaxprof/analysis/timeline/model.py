@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.base.errors import FileRefusedError, JaxprofError
-from jaxprof.base.limits import EVENTS
+from jaxprof.base.limits import VALUES
 from jaxprof.base.values import frozen
 
 if TYPE_CHECKING:
@@ -103,9 +103,9 @@ def session_timelines(session: Session, notices: list[str]) -> Iterator[tuple[Ru
 
 def read_timeline(text: str) -> Timeline:
     """Return the timeline in `text`. Raises FileRefusedError if it holds none, one of a newer format, or more values
-    than the limit `events` allows."""
-    if text.count(",") > EVENTS.most:  # checked before parsing: values take twenty times the memory
-        raise FileRefusedError(f"the timeline of this session has {EVENTS.words}", EVENTS.hint)
+    than the limit `values` allows."""
+    if text.count(",") > VALUES.most:  # checked before parsing: values take twenty times the memory
+        raise FileRefusedError(f"the timeline of this session has {VALUES.words}", VALUES.hint)
     try:
         data = json.loads(text)
         if data["version"] != VERSION:
