@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from jaxprof.base import units
 from jaxprof.base.errors import JaxprofError, missing_file, system_words, unknown_name
-from jaxprof.base.text import columns, safe, safe_lines, shorten, shorten_middle, whole_number
+from jaxprof.base.text import columns, safe, safe_lines, shorten, whole_number
 from tables import rows
 
 AS_TEXT = {
@@ -117,16 +117,34 @@ def test_shorten_keeps_the_width(text, width):
     assert columns(shorten(text, width)) <= width
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("/home/me/work/layers/attention.py:188", "…attention.py:188"),
+        ("attention_of_the_decoder.py:188", "…e_decoder.py:188"),
+        ("/home/me/work/attention.py", "…/work/attention.py"),
+        ("jit(step)/jvp(Decoder)/layer_11/dot_general", "jit(step)/j…general"),
+        ("args[1][0]['params']['kernel']", "args[1][0][…kernel']"),
+        ("bf16[1024,512,512]{2,1,0}", "bf16[1024,512…"),
+        ("the loop waits on the host: time.sleep()", "the loop waits…"),
+        ("表表表表表表表:12", "…表表:12"),
+        ("表表表表表表表表", "表表…表表"),
+    ],
+)
+def test_a_text_keeps_the_end_that_tells_it_apart(text, shown):
+    assert shorten(text, columns(shown)) == shown
+
+
 def test_a_name_is_cut_in_its_middle():
     """At each width that one of these has."""
     name = "multiply_subtract_add_fusion.3"
     for shown in (name, "multiply_subtract…dd_fusion.3", "multiply_su…fusion.3", "multi…on.3", "mul…on.3"):
-        assert shorten_middle(name, len(shown)) == shown
+        assert shorten(name, len(shown)) == shown
 
 
 @given(st.text(alphabet="abc_.1", max_size=60), st.integers(8, 60))
 def test_a_cut_name_fills_its_room(name, width):
-    assert columns(shorten_middle(name, width)) == min(len(name), width)
+    assert columns(shorten(name, width)) == min(len(name), width)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Sequence
+from typing import Literal
 
 REDACTED = "[redacted]"
 """Replaces what looks like a secret in a command line or a text."""
@@ -23,6 +24,8 @@ _RAISED = re.compile(r"[A-Za-z_][\w.]*(: |$)")
 """The line of a traceback that names the exception, which is not indented."""
 _STACK_FRAME = re.compile(r"\s*@\s+0x")
 """A frame of the stack that XLA prints when it aborts."""
+_SENTENCE_OR_SHAPE = re.compile(r"\s|^\(?(pred|[a-z]+\d\w*)\[")
+_PATH_OR_LOCATION = re.compile(r"[\w.~+@-]*/[\w./~+@-]*|.+:\d+", re.DOTALL)
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 _encode_compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
@@ -86,9 +89,14 @@ def safe_lines(text: str) -> list[str]:
     return [safe(line.expandtabs(4)) for line in lines]
 
 
-def shorten(text: str, width: int) -> str:
-    """Return `text` made safe, on at most `width` terminal columns, with an ellipsis if something was left out.
+Cut = Literal["start", "middle", "end"]
 
+
+def shorten(text: str, width: int, cut: Cut | None = None) -> str:
+    """Return `text` made safe, on at most `width` terminal columns, with an ellipsis for what was left out.
+
+    `cut` is where; by default as suits the text. A path or a source location is cut at its start, and another name in
+    its middle, because names differ at their end (`multiply_subt…fusion.3`); a sentence or a shape at its end.
     Raises ValueError if `width` is below 1.
     """
     if width < 1:
@@ -96,23 +104,21 @@ def shorten(text: str, width: int) -> str:
     line = safe(text)
     if columns(line) <= width:
         return line
-    kept, used = [], 0
-    for character in line:
-        step = columns(character)
-        if used + step > width - 1:
-            break
-        kept.append(character)
-        used += step
-    return "".join(kept) + "…"
+    if cut is None:
+        is_path = _PATH_OR_LOCATION.fullmatch(line)
+        cut = "end" if _SENTENCE_OR_SHAPE.search(line) else "start" if is_path else "middle"
+    tail = 0 if cut == "end" else width - 1 if cut == "start" else max(4, width * 2 // 5) if width >= 8 else 0
+    return _fitting(line, width - 1 - tail) + "…" + _fitting(line[::-1], tail)[::-1]
 
 
-def shorten_middle(name: str, width: int) -> str:
-    """Return a name shortened in its middle, because kernels differ at both ends (`multiply_subt…fusion.3`)."""
-    shown = safe(name)
-    if columns(shown) <= width or width < 8 or not shown.isascii():
-        return shown
-    tail = max(4, width * 2 // 5)
-    return f"{shown[: width - tail - 1]}…{shown[-tail:]}"
+def _fitting(characters: str, width: int) -> str:
+    """Return as many of the first characters as fit on `width` columns."""
+    if characters.isascii():
+        return characters[:width]
+    count = used = 0
+    while count < len(characters) and (used := used + columns(characters[count])) <= width:
+        count += 1
+    return characters[:count]
 
 
 def columns(text: str) -> int:

@@ -12,7 +12,7 @@ from textual.content import Content
 
 from jaxprof.analysis.kernels.ranking import Ranking, roofline_ceilings, roofline_points
 from jaxprof.base.grouping import grouped
-from jaxprof.base.text import safe, shorten_middle
+from jaxprof.base.text import safe, shorten
 from jaxprof.base.units import counted, integer, scaled
 from jaxprof.tui.hlo.kernel_detail import finding_facts, group_facts, kernel_facts
 from jaxprof.tui.hlo.kernels import KernelTable, label_of
@@ -201,7 +201,7 @@ def roofline_plot(ranking: Ranking, numbers: Sequence[int], chosen: int | None, 
     for point in dict.fromkeys((here, *reversed(points[-_NAMED:]))):
         if point is not None:
             number, style = (chosen, "bold $accent") if point is here else (point.numbers[0], "$foreground")
-            name = shorten_middle(label_of(ranking[number or 0]), 40)
+            name = shorten(label_of(ranking[number or 0]), 40)
             marks.append(Mark(point.intensity, point.flops_per_second, name, style))
     left_out = f", {counted(without, 'kernel')} not plotted" if without else ""
     x, y = Axis("FLOP/B", count_tick, log=True), Axis(f"{device.title}{left_out}: FLOP/s", count_tick, log=True)

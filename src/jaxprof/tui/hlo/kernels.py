@@ -60,8 +60,8 @@ _LAYOUT: dict[str, dict[str, Any]] = {
     "bytes": {"width": 9, "priority": 7},
     "intensity": {"width": 7, "priority": 11},
     "bound": {"width": 8, "priority": 5},
-    "name": {"width": 18, "most": 40, "fits": True, "priority": 9, "style": "$text-muted", "cut": "middle"},
-    "source": {"width": 8, "most": 26, "fits": True, "priority": 3, "style": "$code-name", "cut": "start"},
+    "name": {"width": 18, "most": 40, "fits": True, "priority": 9, "style": "$text-muted"},
+    "source": {"width": 8, "most": 26, "fits": True, "priority": 3, "style": "$code-name"},
 }
 """The columns from left to right. By their priorities they appear as the terminal gets wider."""
 _MEASURED_NAMES = 500

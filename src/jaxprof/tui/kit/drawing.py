@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, groupby
-from typing import Literal
 
 from textual.content import Content
 
-from jaxprof.base.text import columns, safe, shorten, shorten_middle
+from jaxprof.base.text import Cut, columns, shorten
 from jaxprof.base.units import percent
 
 EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -17,20 +16,11 @@ SPARKS = "▁▂▃▄▅▆▇█"
 MARKED, UNMARKED = "▣", "□"
 
 
-Cut = Literal["end", "middle", "start"]
-
-
-def cell(text: str, width: int, style: str = "", *, right: bool = False, cut: Cut = "end") -> Content:
-    """Return `text` from outside, made safe and exactly `width` columns wide. A source location such as `file.py:88` is
-    cut at its start, which keeps the line number."""
+def cell(text: str, width: int, style: str = "", *, right: bool = False, cut: Cut | None = None) -> Content:
+    """Return `text` from outside, made safe and exactly `width` columns wide."""
     if width <= 0:
         return Content("")
-    line = safe(text)
-    if columns(line) > width:
-        if cut == "start" and line.isascii():
-            line = "…" + line[len(line) - width + 1 :] if width > 1 else "…"
-        else:
-            line = shorten_middle(line, width) if cut == "middle" else shorten(line, width)
+    line = shorten(text, width, cut)
     gap = " " * (width - columns(line))
     return Content.styled(gap + line if right else line + gap, style)
 
@@ -67,12 +57,17 @@ def bar(fraction: float | None, width: int, style: str = "$bar", track: str = "o
 
 
 def parts_bar(parts: Sequence[tuple[float, str]], whole: float, width: int) -> Content:
-    """Return amounts of `whole` end to end, each in its style, to an eighth of a column. A column that more than two of
-    them share shows the two that have most of it."""
-    ends = [round(reached / whole * width * 8) for reached in accumulate(amount for amount, _ in parts)]
-    if not ends or ends[-1] > width * 8:
-        return Content("")
-    ends[-1] = max(1, ends[-1])
+    """Return amounts of `whole` end to end, each in its style, to an eighth of a column."""
+    return styled_runs(stacked_cells(parts, whole, width, EIGHTHS))
+
+
+def stacked_cells(parts: Sequence[tuple[float, str]], whole: float, length: int, eighths: str) -> list[tuple[str, str]]:
+    """Return characters with their styles that stack amounts of `whole` over `length` cells, to an eighth of a cell. A
+    cell that more than two of them share shows the two that have most of it."""
+    ends = [round(reached / whole * length * 8) for reached in accumulate(amount for amount, _ in parts)]
+    if not ends or ends[-1] > length * 8:
+        return []
+    ends[-1] = max(ends[-1], int(any(amount > 0 for amount, _ in parts)))
     characters = []
     for left in range(0, ends[-1], 8):
         spans = zip([0, *ends], [*ends, left + 8], [*(style for _, style in parts), ""], strict=True)
@@ -82,8 +77,8 @@ def parts_bar(parts: Sequence[tuple[float, str]], whole: float, width: int) -> C
         if not first or not second:
             characters.append(("█", behind if not first else style))
         else:
-            characters.append((EIGHTHS[first], f"{style} on {behind}" if behind else style))
-    return styled_runs(characters)
+            characters.append((eighths[first], f"{style} on {behind}" if behind else style))
+    return characters
 
 
 def named_bar(parts: Iterable[tuple[str, float, str]], width: int) -> Content:

@@ -56,7 +56,7 @@ def source_facts(
 
     file, tail = safe(where.file), safe(f":{where.line}" + (f" in {function}" if function else ""))
     room = min(columns(file), max(8, width - columns(tail)))
-    facts = [cell(file, room, "$code-name", cut="start") + Content.styled(tail, "bold $code-name")]
+    facts = [cell(file, room, "$code-name") + Content.styled(tail, "bold $code-name")]
     source = source_lines(where, sources, around)
     indent = min((len(line) - len(line.lstrip()) for _, line in source if line.strip()), default=0)
     lines = [(number, line[indent:][:400]) for number, line in source if line.strip() or number == where.line]
@@ -65,9 +65,7 @@ def source_facts(
         facts.append(Content.styled(f"  {_why_unread(where.file, sources)}", "$quiet"))
     if library is not None:
         words = Content.styled("  calls ", "$quiet")
-        facts.append(
-            words + cell(safe(f"{library.file}:{library.line}"), max(8, width - 8), "$text-muted", cut="start")
-        )
+        facts.append(words + cell(safe(f"{library.file}:{library.line}"), max(8, width - 8), "$text-muted"))
     return facts
 
 

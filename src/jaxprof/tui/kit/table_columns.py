@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from textual.content import Content
 
-from jaxprof.base.text import columns, safe
+from jaxprof.base.text import Cut, columns, safe
 from jaxprof.base.values import frozen
-from jaxprof.tui.kit.drawing import Cut, cell, hang, wrap_content
+from jaxprof.tui.kit.drawing import cell, hang, wrap_content
 
 if TYPE_CHECKING:
     from jaxprof.report.renderers import Piece, Table
@@ -54,7 +54,8 @@ class TableColumn(Generic[Row]):
     """Whether the column is as wide as its longest text, up to `most`; it shrinks in a narrow terminal."""
     right: bool = False
     style: str = ""
-    cut: Cut = "end"
+    cut: Cut | None = None
+    """Where `shorten` cuts a text; None: as suits the text."""
     priority: int = 0
     """0 is always shown. Columns of higher priority numbers appear in ascending order as the terminal gets wider, equal
     ones together, and only after the columns with a weight have their `width`."""
@@ -123,7 +124,7 @@ def text_of(value: Cell) -> str:
     return safe(text) if isinstance(text, str) else ""
 
 
-def drawn(value: Cell, width: int, *, right: bool = False, style: str = "", cut: Cut = "end") -> Content:
+def drawn(value: Cell, width: int, *, right: bool = False, style: str = "", cut: Cut | None = None) -> Content:
     if width <= 0:
         return Content("")
     if isinstance(value, str | tuple):

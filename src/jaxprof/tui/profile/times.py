@@ -80,8 +80,7 @@ class TimeTree(TreeView[TimeNode], keys="time_tree"):
         super().__init__(
             (
                 TableColumn(what, self._indented, 34, weight=4, most=64),
-                TableColumn(note, lambda node: node.note, 12, weight=1, most=24, priority=1, style="$text-muted",
-                       cut="start"),
+                TableColumn(note, lambda node: node.note, 12, weight=1, most=24, priority=1, style="$text-muted"),
                 TableColumn("times", lambda node: integer(node.count) if node.count > 1 else "", 5, right=True,
                        style="$text-muted"),
                 TableColumn("total", lambda node: seconds(node.seconds), 8, right=True),

@@ -167,13 +167,13 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
             where = location_text(row.called_from, self._result.directory)
             if not where:
                 where = "op by op" if row.op_by_op else "in a library" if row.library else "unknown place"
-            return lambda width: cell("", 4) + cell(where, max(1, width - 4), cut="start")
+            return lambda width: cell("", 4) + cell(where, max(1, width - 4))
         name = Content.assemble(f"{self.mark_of(_key(row))} ", (safe(row.function), _name_style(row)), "  ")
         at = location_text(row.defined_at or row.called_from, self._result.directory)
 
         def draw(width: int) -> Content:
             room = width - name.cell_length
-            return name + cell(at, room, "$quiet", cut="start") if room >= 10 else name
+            return name + cell(at, room, "$quiet") if room >= 10 else name
 
         return draw
 

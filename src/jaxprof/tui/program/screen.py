@@ -68,7 +68,7 @@ class AdviceList(RowList[Claim], keys="advice"):
                 TableColumn("saves ≤", _saves, 8, right=True, style="bold $warning"),
                 TableColumn("", self._bar, 5, weight=1, most=16),
                 TableColumn("finding", lambda row: (row.text, row.style), 24, weight=9),
-                TableColumn("line", lambda row: (row.location, "$primary"), 4, most=28, fits=True, cut="start"),
+                TableColumn("line", lambda row: (row.location, "$primary"), 4, most=28, fits=True),
             ),
             id="findings",
         )  # fmt: skip

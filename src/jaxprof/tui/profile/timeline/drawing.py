@@ -155,7 +155,7 @@ def title(lane: LaneGroup, number: int, row: LaneRow, room: int) -> str:
         mark = "▾" if number == 0 and lane.opens else " "
         if several > 1:
             note = f" {sum(above.level == 0 for above in lane.rows[: number + 1])}"
-    text = shorten(name, max(1, room - len(note))) + note
+    text = shorten(name, max(1, room - len(note)), "middle") + note
     return f"{mark} {text}" + " " * max(0, room - columns(text))
 
 
