@@ -108,6 +108,11 @@ class LaneRow:
         first = int(np.searchsorted(self.ends, begin, "right"))
         return slice(first, max(first, int(np.searchsorted(self.starts, end, "left"))))
 
+    def is_in_range(self, begin: int, end: int) -> bool:
+        """Return whether anything of the row is in a range."""
+        part = self.inside(begin, end)
+        return bool(part.start < part.stop)
+
     def near(self, time: int, step: int) -> int | None:
         """Return the first interval after `time` (`step` > 0), or the last one before it, by their begins."""
         if step > 0:

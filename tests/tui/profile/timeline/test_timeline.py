@@ -173,6 +173,27 @@ def test_whatever_is_pressed_the_cursor_is_in_view_and_every_line_is_shown_once(
         assert len({lane for lane, _ in browse.lines}) == len(LANES.lanes)
 
 
+def test_a_nested_level_takes_a_line_only_where_it_has_some():
+    outer, inner = [(start, 90) for start in range(0, 1000, 100)], [(10, 10), (910, 10)]
+    lanes = made(sorted([*outer, *inner]), ("host", "python", "thread"))
+    browse = Browse(lanes, WIDTH, ROOM)
+    both, alone = [(0, -1), (1, 0), (1, 1)], [(0, -1), (1, 0)]
+    assert browse.lines == both
+    browse.window = browse.whole.part(300, 300)
+    browse.arrange()
+    assert browse.lines == alone
+    browse.window = browse.whole
+    browse.arrange()
+    browse.line = 2
+    browse.window = browse.whole.part(300, 300)
+    browse.arrange()
+    assert (browse.lines, browse.line) == (both, 2), "the line under the cursor stays"
+    browse.line = 0
+    browse.arrange()
+    browse.go(End(1, 1, 1))
+    assert (browse.lines, browse.line, browse.cursor) == (both, 2, 910)
+
+
 def test_jumps_go_to_the_longest_idle_times():
     browse = Browse(IDLE, 50, 20)
     seen = []

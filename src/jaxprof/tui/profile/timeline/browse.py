@@ -71,7 +71,7 @@ class Browse:
         self._open: set[int] = set()
         self._chosen = False
         """Whether the user has opened or closed a lane; until then, as many lanes are open as fit."""
-        self._arrange()
+        self.arrange()
         self.line = next((n for n, (lane, _) in enumerate(self.lines) if lanes.lanes[lane].on_device), 0)
 
     @property
@@ -92,34 +92,39 @@ class Browse:
 
     def resize(self, width: int, room: int) -> None:
         self.width, self.room = width, room
-        self._arrange()
+        self.arrange()
 
-    def _arrange(self) -> None:
-        """Rebuild the lines from the open lanes; the cursor stays on its lane."""
-        lanes = self.lanes.lanes
-        if not self._chosen and self.anchor is None:  # a range's totals take lines; lanes stay open
-            self._open = fitting(lanes, self.room)
-        before = self.lines[self.line][0] if self.line < len(self.lines) else None
-        self.lines = [
-            (at, row)
+    def arrange(self) -> None:
+        """Rebuild the lines from the open lanes. A nested level takes a line only where the window holds something of
+        it, or the cursor is on it; the cursor stays on its line, or else on its lane."""
+        lanes, here = self.lanes.lanes, self.lines[self.line] if self.line < len(self.lines) else (0, -1)
+        rows = [
+            [
+                (at, number)
+                for number, row in enumerate(lane.rows)
+                if not row.level or row.is_in_range(self.window.start, self.window.end) or here == (at, number)
+            ]
             for at, lane in enumerate(lanes)
-            for row in (range(len(lane.rows)) if at in self._open and lane.opens else (-1,))
         ]
-        if before is not None:
-            of_lane = (n for n, (lane, _) in enumerate(self.lines) if lane == before)
-            self.line = next(of_lane, max(0, min(self.line, len(self.lines) - 1)))
+        if not self._chosen and self.anchor is None:  # a range's totals take lines; lanes stay open
+            self._open = fitting(lanes, [len(each) for each in rows], self.room)
+        self.lines = []
+        for at, lane in enumerate(lanes):
+            self.lines += rows[at] if at in self._open and lane.opens else [(at, -1)]
+        of_lane = (n for n, (lane, _) in enumerate(self.lines) if lane == here[0])
+        self.line = self.lines.index(here) if here in self.lines else next(of_lane, 0)
 
     def go(self, end: End) -> None:
         """Move the cursor to the begin of an interval, open its lane if needed, and bring it into view."""
         lane = self.lanes.lanes[end.lane]
         row = lane.rows[end.row]
         line = (end.lane, end.row if lane.opens else -1)
-        if line not in self.lines and row is not lane.summary:
+        self.look_at(int(row.starts[end.index]))
+        if end.lane not in self._open and line[1] >= 0:
             self._open.add(end.lane)
             self._chosen = True
-            self._arrange()
+        self.arrange()
         self.line = self.lines.index(line if line in self.lines else (end.lane, -1))
-        self.look_at(int(row.starts[end.index]))
 
     # -- the window -------------------------------------------------------------------------------------------
 
@@ -190,7 +195,7 @@ class Browse:
         if lane is not None and self.lanes.lanes[lane].opens:
             self._open ^= {lane}
             self._chosen = True
-            self._arrange()
+            self.arrange()
 
     def longest(self) -> bool:
         """Go to the longest idle time of the row, from there to the next longest, if there is one."""
@@ -222,7 +227,7 @@ class Browse:
             self.show_whole()
         elif self._chosen:
             self._chosen = False
-            self._arrange()
+            self.arrange()
         else:
             return False
         return True
@@ -244,12 +249,13 @@ class Browse:
             self.go(end)
 
 
-def fitting(lanes: Sequence[LaneGroup], room: int) -> set[int]:
-    """Return the lanes that can be open while every lane is in view; device lanes are opened first."""
+def fitting(lanes: Sequence[LaneGroup], lines: Sequence[int], room: int) -> set[int]:
+    """Return the lanes that can be open while every lane is in view; device lanes are opened first. `lines`: how many
+    each takes when it is open."""
     free, opened = room - len(lanes), set()
     for at in sorted(range(len(lanes)), key=lambda at: (not lanes[at].on_device, at)):
-        if lanes[at].opens and len(lanes[at].rows) - 1 <= free:
-            free -= len(lanes[at].rows) - 1
+        if lanes[at].opens and lines[at] - 1 <= free:
+            free -= lines[at] - 1
             opened.add(at)
     return opened
 

@@ -101,6 +101,7 @@ class TimelineView(RowList[LaneLine], keys="timeline"):
         return max(8, self.size.width - self._gutter - 1)
 
     def changed(self) -> None:
+        self.browse.arrange()
         self._show_lines()
         self.refresh()
         self.post_message(self.Moved())
