@@ -93,6 +93,7 @@ SCREENS = {
         "timeline": of(captured, "profile", ". + +", view="timeline"),
         "compile": of(captured, "profile", "down", view="compile"),
         "memory": of(captured, "profile", "down", view="memory"),
+        "schedule": of(program, "profile", "right right right", view="memory"),
         "nested": of(recorded.finished, "program", "5 m O down down"),
     },
     LARGE: {"program": of(recorded.finished, "program", "right")},

@@ -9,7 +9,18 @@ from jaxprof.base.text import columns
 from jaxprof.stats.summary import summarise, two_modes
 from jaxprof.tui.kit.canvas import Scale, spanning
 from jaxprof.tui.kit.drawing import parts_bar
-from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, distribution, line_plot, seconds_tick, trend
+from jaxprof.tui.kit.plots import (
+    Axis,
+    Mark,
+    PlotLine,
+    area_plot,
+    count_tick,
+    distribution,
+    line_plot,
+    seconds_tick,
+    trend,
+    whole_tick,
+)
 from tui.session_tapes import Tape
 
 SAMPLES = Tape().noise(0.63e-3, 60)
@@ -27,6 +38,30 @@ def plot(width, height):
     numpy = PlotLine("numpy", tuple((n, n * 4e-9) for n in sizes), "$baseline", "●")
     jit = PlotLine("jit", tuple((n, 2e-5) for n in sizes), "$primary", "▲")
     return line_plot([numpy, jit], *AXES, width, height, (Mark(1e4, 2e-5, "n ≈ 10 000"),))
+
+
+@pytest.mark.parametrize(
+    ("limit", "shown", "hidden"),
+    [(10.0, "┄┄ device 10 ┄┄┄", "above"), (7.0, "┄┄ device 7 ┄┄┄", "above"), (1e3, "device 1000, above", "┄┄")],
+)
+def test_an_area_has_its_limit_where_the_scale_reaches_it(limit, shown, hidden):
+    argument = PlotLine("argument", ((0, 2.0), (4, 2.0), (8, 2.0)), "red", "A")
+    temporary = PlotLine("temporary", ((0, 0.0), (4, 6.0), (8, 0.0)), "blue", "T")
+    axes = Axis("instructions", whole_tick), Axis("MiB", count_tick)
+    mark = Mark(0, limit, f"device {limit:g}", "red", "┄")
+    plot = area_plot([argument, temporary], *axes, 80, 14, [], mark)
+    text = plot.plain
+    assert (shown in text, hidden in text) == (True, False)
+    left, right = (sum(line[at : at + 30].count("T") for line in lines_of(plot)[1:]) for at in (3, 45))
+    assert (left, right > 100) == (0, True), "it begins in the middle"
+
+
+def test_a_peak_of_one_of_many_points_is_drawn():
+    sizes = PlotLine("temporary", tuple((x, 9.0 if x == 2500 else 1.0) for x in range(5000)), "blue", "T")
+    axes = Axis("instructions", whole_tick), Axis("MiB", count_tick)
+    plot = area_plot([sizes], *axes, 60, 14, [], Mark(0, math.nan, "unknown"))
+    assert "unknown" not in plot.plain
+    assert lines_of(plot)[2].count("T") == 1
 
 
 def lines_of(content):

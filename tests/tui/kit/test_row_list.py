@@ -171,7 +171,7 @@ async def test_only_what_shows_something_else_is_drawn_again(monkeypatch):
 async def test_the_key_bar_names_the_arrows_that_a_list_leaves_to_its_screen():
     async with walking() as walk:
         await walk.show(hlo_texts.program_tape(), "profile", view="memory")
-        await walk.shows("← → by instruction")
+        await walk.shows("m, then . goes to the next change")
         assert "← Earlier  → Later" in walk.text.splitlines()[-1]
 
 

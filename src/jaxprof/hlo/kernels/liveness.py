@@ -434,6 +434,8 @@ class SchedulePoint:
     line: int | None
     needed: int
     """Bytes of temporaries and outputs that are needed by now; the rest is reserved."""
+    temporary: int
+    """Bytes of temporaries among `bytes`."""
 
 
 @frozen
@@ -456,6 +458,11 @@ class Liveness:
     def live_bytes(self) -> tuple[int, ...]:
         """Bytes alive at each point."""
         return tuple(point.bytes for point in self.points)
+
+    def parts_at(self, number: int) -> Mapping[str, int]:
+        """Return the bytes of each kind at a point; arguments and constants are the same at all."""
+        point, always = self.points[number], self.parts["argument"] + self.parts["constant"]
+        return {**self.parts, "output": point.bytes - point.temporary - always, "temporary": point.temporary}
 
     @property
     def peak_at(self) -> int:
@@ -518,7 +525,9 @@ def _summary(entry: Scope, scopes: Mapping[str, Scope]) -> Liveness:
         for slot in every[:MOST_VALUES]
     )
     points = tuple(
-        SchedulePoint(at, both[at] + argument + constant, instruction.name, *instruction.origin, needed[at])
+        SchedulePoint(
+            at, both[at] + argument + constant, instruction.name, *instruction.origin, needed[at], entry.alive[at]
+        )
         for at in peaks(both, MOST_POINTS)
         for instruction in entry.instructions[at : at + 1]
     )

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 from textual.content import Content
@@ -20,7 +21,7 @@ from jaxprof.base.units import counted, scaled, seconds
 from jaxprof.base.values import frozen
 from jaxprof.stats.summary import Modes, Summary, modes_text
 from jaxprof.tui.kit.canvas import Canvas, Scale, axis_lines, spanning
-from jaxprof.tui.kit.drawing import SPARKS, styled_runs
+from jaxprof.tui.kit.drawing import SPARKS, stacked_cells, styled_runs
 
 STYLES = ("$baseline", "$primary", "$phase-compile", "$phase-transfer", "$phase-lower", "$phase-first", "$better")
 MARKERS = "●▲◆■○◇□"
@@ -108,10 +109,55 @@ def line_plot(
             canvas.put(column // 2, row // 4, line.marker, line.style)
     for mark in marks:
         _put_mark(canvas, mark, x_scale, y_scale)
-    body = canvas.framed({canvas.row_of(y_scale.fraction(tick)): text for tick, text in numbers.items()}, gutter)
-    return Content("\n").join(
-        [_head(lines, x_axis, y_axis, width), *body, *axis_lines(x_scale, x_axis.text, gutter, canvas.width)]
-    )
+    head = _head(lines, x_axis, y_axis, width)
+    return _framed(canvas, head, numbers, y_scale, axis_lines(x_scale, x_axis.text, gutter, canvas.width))
+
+
+def _framed(
+    canvas: Canvas, head: Content, numbers: Mapping[float, str], scale: Scale, below: Sequence[Content]
+) -> Content:
+    """Return a plot between its head and the axis `below`, with the `numbers` of its upright `scale` beside it."""
+    labels = {canvas.row_of(scale.fraction(tick)): text for tick, text in numbers.items()}
+    return Content("\n").join([head, *canvas.framed(labels, below[0].cell_length - canvas.width - 1), *below])
+
+
+LIMIT_IN_VIEW = 4.0
+"""A limit this many times as high as the bands would leave them a thin line at the bottom."""
+
+
+def area_plot(
+    bands: Sequence[PlotLine], x_axis: Axis, y_axis: Axis, width: int, height: int, marks: Sequence[Mark], limit: Mark
+) -> Content:
+    """Return bands on top of each other, in the columns of `line_plot`, each filled with its marker. A point holds to
+    the next, which all bands have at the same x; a column shows the highest of its points. The `limit` is a line
+    across, or stands in the legend if it is `LIMIT_IN_VIEW` times as high; NaN is none."""
+    if width < 24 or height < 6:
+        return nothing("no room for the plot", width, height)
+    xs, sizes = [x for x, _ in bands[0].points], [[y for _, y in band.points] for band in bands]
+    totals = [sum(each) for each in zip(*sizes, strict=True)]
+    in_view = limit.y < LIMIT_IN_VIEW * max(totals)
+    x_scale = Scale(xs[0], xs[-1])
+    y_scale = Scale(0.0, max(*totals, limit.y if in_view else 0.0) * 1.02 or 1.0)
+    numbers = {tick: y_axis.text(tick) for tick in y_scale.ticks(max(2, (height - 3) // 2))}
+    gutter = max(map(columns, numbers.values()), default=0)
+    canvas = Canvas(width - gutter - 1, height - 3)
+    fills = {("█", band.style): band.marker for band in bands}
+    edges = [x_scale.low + (x_scale.high - x_scale.low) * at / canvas.width for at in range(canvas.width + 1)]
+    for column, (left, right) in enumerate(pairwise(edges)):
+        first = bisect_right(xs, left)
+        at = max(range(first - 1, max(bisect_left(xs, right), first)), key=totals.__getitem__)
+        parts = [(of_band[at], band.style) for of_band, band in zip(sizes, bands, strict=True)]
+        for up, cell in enumerate(stacked_cells(parts, y_scale.high, canvas.height, f" {SPARKS}")):
+            canvas.put(column, canvas.height - 1 - up, fills.get(cell, cell[0]), cell[1])
+    if in_view:
+        line = f"{limit.character * 2} {limit.label} ".ljust(canvas.width, limit.character)
+        canvas.put(0, canvas.row_of(y_scale.fraction(limit.y)), line, limit.style)
+    for mark in marks:
+        column = min(canvas.width - 1, int(x_scale.fraction(mark.x) * canvas.width))
+        canvas.put(column, canvas.row_of(y_scale.fraction(mark.y)), mark.character, mark.style)
+    above = [PlotLine(f"{limit.label}, above", (), limit.style, limit.character)] * (limit.y > y_scale.high)
+    head = _head([band for band, each in zip(bands, sizes, strict=True) if any(each)] + above, x_axis, y_axis, width)
+    return _framed(canvas, head, numbers, y_scale, axis_lines(x_scale, x_axis.text, gutter, canvas.width))
 
 
 def nothing(text: str, width: int, height: int) -> Content:

@@ -5,8 +5,10 @@ The cursor starts at the peak.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, cast
 
 from textual.containers import Container, Vertical
 from textual.content import Content
@@ -15,11 +17,11 @@ from jaxprof.base.text import safe
 from jaxprof.base.units import UNKNOWN, bytes_, counted
 from jaxprof.facts.memory import source_line
 from jaxprof.report.memory import memory_heading
-from jaxprof.tui.keys import key_of
-from jaxprof.tui.kit.drawing import bar, hang, stacked, whole_parts
+from jaxprof.tui.keys import in_words
+from jaxprof.tui.kit.drawing import bar, hang, named_bar, whole_parts
 from jaxprof.tui.kit.guard import HIDDEN, Guarded, in_thread
 from jaxprof.tui.kit.picture import Lines, Picture, show_titles
-from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, line_plot, seconds_tick, whole_tick
+from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, area_plot, count_tick, line_plot, seconds_tick, whole_tick
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
 
@@ -27,15 +29,16 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from jaxprof.analysis.kernels.memory import MemoryPicture
-    from jaxprof.hlo.kernels.liveness import LiveValue
+    from jaxprof.hlo.kernels.liveness import Liveness, LiveValue
 
 
 STYLES = {
+    "constant": ("░", "$phase-first"),
     "argument": ("█", "$phase-transfer"),
     "output": ("▓", "$phase-run"),
     "temporary": ("▒", "$phase-compile"),
-    "constant": ("░", "$phase-first"),
 }
+"""In stacking order."""
 OTHER = ("█", "$quiet")
 
 
@@ -50,7 +53,7 @@ class BufferList(RowList["LiveValue"], keys="buffers"):
                 TableColumn("kind", _kind, 11),
                 TableColumn("argument or op", _name, 20, weight=5),
                 TableColumn("source", lambda buffer: source_line(buffer) or UNKNOWN, 12, most=28, fits=True,
-                            style="$code-name", cut="start"),
+                            style="$code-name"),
                 TableColumn("shape", lambda buffer: buffer.shape, 12, weight=2, style="$text-muted"),
                 TableColumn("instruction", lambda buffer: buffer.instruction or UNKNOWN, 16, weight=3, priority=1),
                 TableColumn("", self._bar, 16, priority=2),
@@ -92,8 +95,7 @@ def size_plot(points: Sequence[Size], at: int | None, across: Axis, what: str, w
     if not points:
         return Content("")
     peak = max(range(len(points)), key=lambda number: points[number][1])
-    power = min(4, max(0, points[peak][1].bit_length() - 1) // 10)
-    scale, unit = 1024**power, ("B", "KiB", "MiB", "GiB", "TiB")[power]
+    scale, unit = _binary_unit(points[peak][1])
     marks = [Mark(points[peak][0], points[peak][1] / scale, f"highest {bytes_(points[peak][1])}")]
     if at is not None and at != peak:
         marks.append(Mark(points[at][0], points[at][1] / scale, bytes_(points[at][1]), "bold $accent", "◆"))
@@ -101,6 +103,33 @@ def size_plot(points: Sequence[Size], at: int | None, across: Axis, what: str, w
     held = ((x, size / scale) for (start, size), end in zip(points, ends, strict=True) for x in (start, end))
     line, up = PlotLine("", tuple(held), "$phase-compile"), Axis(f"{unit} {what}", count_tick, zero=True)
     return line_plot([line], across, up, width, height, marks)
+
+
+def _binary_unit(size: int) -> tuple[int, str]:
+    """Return the bytes of the unit in which people read a size, and its name."""
+    power = min(4, max(0, size.bit_length() - 1) // 10)
+    return 1024**power, ("B", "KiB", "MiB", "GiB", "TiB")[power]
+
+
+def kinds_plot(
+    picture: MemoryPicture, at: int, across: Axis, width: int, height: int, *, coloured: bool = True
+) -> Content:
+    """Return the bytes of each kind over the schedule, on top of each other, below the device's memory. Without
+    colours, each kind is filled with the character of its buffers."""
+    schedule, there = cast("Liveness", picture.schedule), picture.device_bytes
+    scale, unit = _binary_unit(schedule.peak_bytes)
+    points = [(point.position, schedule.parts_at(number)) for number, point in enumerate(schedule.points)]
+    points.append((schedule.length, points[-1][1]))
+    bands = [
+        PlotLine(kind, tuple((x, parts[kind] / scale) for x, parts in points), style, "█" if coloured else character)
+        for kind, (character, style) in STYLES.items()
+    ]
+    marks = [
+        Mark(schedule.points[number].position, schedule.points[number].bytes / scale, "", style, character)
+        for number, style, character in ((schedule.peak_at, "bold $warning", "◉"), (at, "bold $accent", "◆"))
+    ]
+    limit = Mark(0, there / scale if there else math.nan, f"device {bytes_(there)}", "$error", "┄")
+    return area_plot(bands, across, Axis(unit, count_tick), width, height, marks, limit)
 
 
 CHANGE = 0.01
@@ -155,9 +184,9 @@ class MemoryView(Guarded, Container, keys="memory"):
                 yield Content.styled("The peak memory is unknown.", "$text-muted")
             for text in heading:
                 yield from hang(Content(""), text, width)
-            if whole:
-                parts = ((size, *STYLES.get(kind, OTHER)) for kind, size in picture.parts.items())
-                yield stacked(parts, whole, width)
+            if whole and picture.schedule is None:  # else the plot has them
+                parts = picture.parts.items()
+                yield named_bar(((kind, size, f"$background on {STYLES[kind][1]}") for kind, size in parts), width)
             if measured is not None:
                 yield measured.truncate(width, ellipsis=True)
 
@@ -182,9 +211,13 @@ class MemoryView(Guarded, Container, keys="memory"):
         self._show_cursor()
 
     def _plot(self, title: str, points: Sequence[Size], at: int | None, across: Axis, what: str) -> None:
+        self._show_plot(title, lambda width, height: size_plot(points, at, across, what, width, height))
+        self.query_one("#live-plot").display = bool(points)
+
+    def _show_plot(self, title: str, draw: Callable[[int, int], Content]) -> None:
         plot = self.query_one("#live-plot", Picture)
-        plot.display, plot.border_title = bool(points), title
-        plot.show(lambda width, height: size_plot(points, at, across, what, width, height))
+        plot.display, plot.border_title = True, title
+        plot.show(draw)
 
     # -- the cursor over the schedule -------------------------------------------------------------------------
 
@@ -194,9 +227,12 @@ class MemoryView(Guarded, Container, keys="memory"):
             return
         across = Axis("the schedule's instructions", whole_tick)
         points = picture.schedule.points if picture.schedule is not None else ()
-        sizes: list[Size] = [(point.position, point.bytes) for point in points] or [*enumerate(picture.live_bytes)]
-        sizes += [(position + 1, size) for position, size in sizes[-1:]]  # the end of the schedule
-        self._plot("Live size over the schedule, an estimate", sizes, self._at, across, "alive")
+        above = f"Live size over the schedule, an estimate, at most {bytes_(max(picture.live_bytes, default=0))}"
+        if points:
+            self._show_plot(above, partial(kinds_plot, picture, self._at, across, coloured=not self.app.no_color))
+        else:
+            sizes = (*picture.live_bytes, *picture.live_bytes[-1:])  # with the end of the schedule
+            self._plot(above, [*enumerate(sizes)], self._at, across, "alive")
         listed, title = picture.buffers, ["Largest buffers"]
         keys = ["◂ alive at the peak", "+n others reuse its memory"] if picture.buffers else []
         if (schedule := picture.schedule) is not None:
@@ -206,8 +242,7 @@ class MemoryView(Guarded, Container, keys="memory"):
             title = [f"{counted(len(listed), 'buffer')} of {bytes_(point.bytes)} alive at {below}"]
             title += [safe(point.instruction), safe(source_line(point) or "")]
             title += [f"instruction {point.position + 1} of {schedule.length}"]
-            by_change = f"{key_of('memory.change_before')} {key_of('memory.next_change')} by change"
-            keys = ["← → by instruction", by_change]
+            keys = [f"{in_words('memory.next_change')} goes to the next change"]
         self.query_one(BufferList).show(listed)
         box, width = self.query_one("#buffer-box"), self.size.width - 4
         show_titles(box, whole_parts(title, width), whole_parts(keys, width))
