@@ -168,9 +168,8 @@ def after_import(*inside):
 
 def ended(exit_code, error="ValueError: no loss", **more):
     """The end of a program whose line 91 raised something last."""
-    return e.ProgramEnded(
-        run=made.RUN, exit_code=exit_code, wall_seconds=10.0, error=error, error_at=made.at(91), **more
-    )
+    fields = {"wall_seconds": 10.0, "error": error, "error_at": made.at(91)} | more
+    return e.ProgramEnded(run=made.RUN, exit_code=exit_code, **fields)
 
 
 def gpu_filled():
@@ -265,7 +264,7 @@ def compiling(share):
 
 PAIRS = {
     "program_failed": ([ended(1)], [ended(0)]),
-    "standstill": ([made.stands(30.0), ended(130)], [made.stands(15.0), ended(130)]),
+    "standstill": ([made.stands(30.0), ended(130, wall_seconds=50.0)], [made.stands(15.0), ended(130)]),
     "paused": ([stopped(1.0)], [stopped(0.1)]),
     "debug_settings": (
         after_import(*checked("jax_debug_nans", 6), *made.steady(4, {"device_busy": 1.0})),
@@ -674,6 +673,28 @@ def test_what_is_a_standstill_before_any_iteration(call, wait, is_said):
     assert not said or said[0].startswith("it stood still (48.0 s) at")
     earlier = made.stands(40.0, call=call, wait=wait, usual_seconds=0.0, longest_seconds=0.0)
     assert "standstill" not in codes(earlier, ended(130))
+
+
+def test_standstill_of_a_stopped_program_costs_its_stop():
+    """No sample saw the stop: the time at its line is all from before, and is the loop's."""
+    waits = loop(made.line(95, 0.4, "host_busy", "queue.get()"))
+    silence = e.SilenceSeen(
+        run=made.RUN,
+        monotonic_seconds=made.BEGAN + 50.0,
+        silent_seconds=made.BEGAN + 10.0,
+        since_seconds=made.BEGAN + 10.0,
+        usual_seconds=0.1,
+        wait=e.SystemWait(state="T"),
+        at=made.at(95),
+    )
+    stop = e.ProgramStopped(run=made.RUN, began_seconds=made.BEGAN + 10.0, seconds=40.0, found_by="state")
+    for stopped in ([silence], [silence, stop, ended(137, wall_seconds=50.0)]):
+        found = made.result(*waits, *stopped, wall=None if stopped == [silence] else 50.0)
+        by_code = {finding.code: finding for finding in found.findings}
+        assert by_code["standstill"].seconds == pytest.approx(40.0)
+        assert "SIGSTOP" in by_code["standstill"].fix
+        assert "paused" not in by_code, "each second belongs to one finding"
+        assert by_code["host_work"].seconds == pytest.approx(4.0)
 
 
 def test_what_is_said_of_each():

@@ -27,7 +27,7 @@ from jaxprof.analysis.programs.verdict import LEAST_SAMPLES
 from jaxprof.base.grouping import totals
 from jaxprof.base.units import and_more, counted
 from jaxprof.base.values import frozen
-from jaxprof.events import STAGES, DeviceReading, SourceLocation, StepsTaken
+from jaxprof.events import STAGES, DeviceReading, SourceLocation
 from jaxprof.findings.program_result import program_result
 from jaxprof.jobs.folder import is_growing
 from jaxprof.session import Session
@@ -318,7 +318,7 @@ def process_figures(index: int, path: str, session: Session) -> ProcessFigures:
             most = reasons[0]
             again.append(CompiledAgain(function.function, line, count, took, most.text, most.called_from))
     steps = result.steps
-    windows = LoopWindows.of(_loop_windows(result, run.program.iterations if run.program is not None else ()))
+    windows = LoopWindows.of(_loop_windows(result))
     # Windows are compared by time, so that those after a clock that was set back cannot be.
     forward = windows.select(windows.began_seconds >= np.maximum.accumulate(windows.began_seconds))
     if len(forward) < len(windows):
@@ -386,7 +386,7 @@ def _loop(hot: HotLoop) -> LoopFigures:
     )
 
 
-def _loop_windows(result: ProgramResult, events: Sequence[StepsTaken]) -> Iterator[Sequence[float | None]]:
+def _loop_windows(result: ProgramResult) -> Iterator[Sequence[float | None]]:
     """Yield the rows of `LoopWindows.of`."""
     hot, sampled = result.hot, result.sample_windows
     begins = [window.began_seconds for window in sampled]
@@ -404,7 +404,8 @@ def _loop_windows(result: ProgramResult, events: Sequence[StepsTaken]) -> Iterat
             at, number = max(at, until), number + 1
     times: list[float] = []
     numbers: list[int] = []
-    for taken in sorted((each for each in events if each.where == hot.where), key=lambda each: each.began_seconds):
+    events = (each for each in result.steps_taken if each.where == hot.where)
+    for taken in sorted(events, key=lambda each: each.began_seconds):
         counts = taken.counts or [1] * len(taken.seconds)
         times += accumulate(taken.seconds[:-1], initial=taken.began_seconds)
         numbers += accumulate(counts[:-1], initial=taken.first)

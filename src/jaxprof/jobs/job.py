@@ -18,6 +18,7 @@ import numpy as np
 
 from jaxprof.base.errors import FileRefusedError
 from jaxprof.base.units import seconds
+from jaxprof.findings.program_result import program_result
 from jaxprof.jobs.figures import LoopWindows, ProcessFigures, process_figures, processes_named
 from jaxprof.jobs.findings import JobFigures, figures_of
 from jaxprof.jobs.folder import (
@@ -70,11 +71,12 @@ class ProcessFile:
     @cached_property
     def trace(self) -> LoopTrace | None:
         """Hot loop of the process; None if none was seen."""
-        program = next((run.program for run in self.session.programs if run.program is not None), None)
-        if program is None:
+        run = next((run for run in self.session.programs if run.program is not None), None)
+        if run is None or run.program is None:
             return None
         where = self.figures.loop.where if self.figures.loop is not None else None
-        return trace_of(where, self.figures.windows, program.iterations, program.steps)
+        taken = program_result(self.session, run.id).steps_taken
+        return trace_of(where, self.figures.windows, taken, run.program.steps)
 
     @cached_property
     def captures(self) -> Mapping[str, CollectiveEvents]:

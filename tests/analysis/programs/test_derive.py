@@ -13,7 +13,7 @@ from folding import fold
 from golden import figures_text, held, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.programs.result import NOT_SEEN, merge_pauses, states_by_column
-from jaxprof.analysis.programs.steps import iteration_series
+from jaxprof.analysis.programs.steps import iteration_series, without_pauses
 from jaxprof.findings.program_result import program_result
 from program_events import BEGAN, passes
 
@@ -202,10 +202,72 @@ def test_what_a_pause_is():
 def test_pause_with_samples_needs_a_signal(at, found_by, paused):
     """A GPU's driver that maps memory keeps all threads of a process waiting."""
     reading = e.DeviceReading(run=made.RUN, device="cuda:0", monotonic_seconds=BEGAN + at, utilisation=0.0)
-    windows = made.steady(8, {"device_busy": 0.75, "paused": 0.25})
+    windows = [*made.steady(4, {"device_busy": 1.0}), made.sampled(4, 4.0, {"device_busy": 2.0, "paused": 2.0})]
     result = made.result(*windows, *(stop(4.0, 2.0, each) for each in found_by), reading, wall=8.0)
     assert [finding.seconds for finding in result.findings if finding.code == "paused"] == [2.0] * paused
     assert (result.states["paused"], result.timeline[-1].seconds) == ((2.0, 0.0) if paused else (0.0, 2.0))
+
+
+STOPPED = e.SilenceSeen(
+    run=made.RUN, monotonic_seconds=BEGAN + 44.0, silent_seconds=BEGAN + 4.0, wait=e.SystemWait(state="T")
+)
+PAUSED_FOR_40_SECONDS = {
+    "its sampler took it for the time of others": [
+        *made.steady(4, {"device_busy": 1.0}),
+        made.sampled(4, 41.0, {"device_busy": 1.0}),
+        stop(4.5, 40.0, "pressure"),
+        stop(4.5, 40.0),
+    ],
+    "its sampler knew it": [
+        *made.steady(4, {"device_busy": 1.0}),
+        made.sampled(4, 41.0, {"device_busy": 1.0, "paused": 40.0}),
+        stop(4.5, 40.0, "standstill"),
+        stop(4.5, 40.0),
+    ],
+    "before its sampler began": [
+        made.replace(made.sampled(0, 41.0, {"import": 41.0}), samples=0),
+        made.sampled(41, 4.0, {"device_busy": 4.0}),
+        stop(0.5, 40.0),
+    ],
+    "it was killed in it": [*made.steady(4, {"device_busy": 1.0}), stop(4.0, 40.0)],
+    "it is in it": [*made.steady(4, {"device_busy": 1.0}), STOPPED],
+}
+
+
+@pytest.mark.parametrize("case", PAUSED_FOR_40_SECONDS)
+def test_pause_is_a_part_of_its_own(case):
+    running = case == "it is in it"
+    found = made.result(*PAUSED_FOR_40_SECONDS[case], wall=None if running else 45.0)
+    assert found.states["paused"] == pytest.approx(40.0)
+    assert found.timeline[-1].seconds <= 1.0
+    assert sum(share.seconds for share in found.timeline) == pytest.approx(found.wall_seconds)
+    middle = states_by_column(found.sample_windows, BEGAN + 20.0, BEGAN + 30.0, 1)
+    assert max(middle[0], key=middle[0].get) == "paused"
+
+
+def test_iterations_have_no_pause_in_their_time():
+    """It is in one of them, whose rest is known to 0.2 s."""
+    taken = [
+        passes(10, [0.5, 0.5, 40.6, 0.5], began_seconds=BEGAN),
+        passes(14, [0.5, 40.1], began_seconds=BEGAN + 42.1),
+    ]
+    seen = without_pauses(taken, [(BEGAN + 1.3, BEGAN + 41.3), (BEGAN + 42.7, BEGAN + 82.7)])
+    assert [(event.first, event.began_seconds - BEGAN) for event in seen] == [
+        (10, 0.0), (12, 1.0), (13, pytest.approx(41.6)), (14, pytest.approx(42.1)),
+    ]  # fmt: skip
+    assert [event.seconds for event in seen] == [[0.5, 0.5], [pytest.approx(0.6)], [0.5], [0.5]]
+    assert without_pauses(taken, [(BEGAN + 90.0, BEGAN + 99.0)]) == taken
+    several = passes(10, [0.2, 9.0, 0.2], counts=[4, 5, 6], began_seconds=BEGAN)
+    assert [(each.first, each.counts) for each in without_pauses([several], [(BEGAN + 1.0, BEGAN + 2.0)])] == [
+        (10, [4]), (14, [5]), (19, [6]),
+    ]  # fmt: skip
+
+
+def test_rate_of_a_loop_has_no_pause_in_it():
+    counted = e.StepsCounted(run=made.RUN, where=made.at(85), count=10, seconds=5.0, intervals_seconds=[0.5] * 10)
+    windows = made.loop(made.line(95, 0.4, "host_busy"), count=6)
+    paused = made.result(*windows, counted, passes(0, [0.5, 40.5, 0.5]), stop(5.7, 40.0), wall=50.0)
+    assert paused.steps.per_second == pytest.approx(2.0, rel=0.01)
 
 
 def test_several_are_one_finding_for_each_cause():

@@ -7,13 +7,20 @@ Findings are derived from these values and stored with them; screens and reports
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from jaxprof.analysis.programs.functions import Definition, FunctionCompiles, by_function
 from jaxprof.analysis.programs.sentences import note_text, window_text
-from jaxprof.analysis.programs.steps import IterationSeries, StepFigures, iteration_series, loops, loops_around
+from jaxprof.analysis.programs.steps import (
+    IterationSeries,
+    StepFigures,
+    iteration_series,
+    loops,
+    loops_around,
+    without_pauses,
+)
 from jaxprof.base.grouping import grouped, totals
 from jaxprof.base.text import exception_line, safe
 from jaxprof.base.units import seconds
@@ -31,6 +38,7 @@ from jaxprof.events import (
     SourceLocation,
     StageRunning,
     StatementTime,
+    StepsTaken,
 )
 
 if TYPE_CHECKING:
@@ -196,6 +204,40 @@ def merge_pauses(seen: Sequence[ProgramStopped], began_seconds: float) -> tuple[
     return tuple(pause for pause in found if pause.seconds >= LEAST_SECONDS)
 
 
+def with_pauses(
+    sampled: Sequence[ProgramSampled],
+    pauses: Sequence[tuple[float, float]],
+    doubted: Iterable[ProgramStopped],
+    began_seconds: float,
+) -> Iterator[ProgramSampled]:
+    """Yield the sample windows with the time of the `pauses` (monotonic begin and end) as their state `paused`, and as
+    a last window the pauses since then. The program's own sampler does not always recognise a pause: beside a busy
+    machine it takes it for the time of others, and before it starts all time counts as import.
+
+    `doubted`: pauses of the sampler's that were none. `began_seconds`: monotonic time at which the program began.
+    """
+    until = began_seconds
+    for window in sampled:
+        began, until = window.began_seconds, window.monotonic_seconds
+        states = dict(window.states)
+        noted = states.pop("paused", 0.0)
+        noted -= sum(event.seconds for event in doubted if began <= event.began_seconds < until)
+        paused = _overlap(pauses, began, until)
+        if paused and not window.samples and list(states) == ["import"]:
+            states["import"] = max(0.0, states["import"] - paused)
+        paused = max(noted, min(paused, until - began - sum(states.values())))
+        if paused > 0:
+            states["paused"] = paused
+        yield window if states == window.states else dataclasses.replace(window, states=states)
+    last = max((ended for _, ended in pauses), default=until)
+    if paused := _overlap(pauses, until, last):
+        yield ProgramSampled(began_seconds=until, monotonic_seconds=last, samples=0, states={"paused": paused})
+
+
+def _overlap(spans: Iterable[tuple[float, float]], began: float, ended: float) -> float:
+    return sum(max(0.0, min(ended, last) - max(began, first)) for first, last in spans)
+
+
 def _sum_of_known(values: Iterable[_Number | None]) -> _Number | None:
     """Return the sum of the known values; None if none is known."""
     known = [value for value in values if value is not None]
@@ -318,8 +360,6 @@ class ProgramResult:
         seen = totals(
             (state, took) for window in self.sample_windows for state, took in window.states.items() if took > 0
         )
-        doubted = set(self._program.pauses).difference(self._sure_pauses)
-        seen["paused"] = max(0.0, seen.get("paused", 0.0) - sum(pause.seconds for pause in doubted))
         return {state: seen.get(state, 0.0) for state in PROGRAM_STATES}
 
     @cached_property
@@ -395,8 +435,9 @@ class ProgramResult:
 
     @cached_property
     def sample_windows(self) -> tuple[ProgramSampled, ...]:
-        """Sample windows in order of time."""
-        return tuple(self._program.sampled)
+        """Sample windows in order of time, with all pauses as a state of their own; see `with_pauses`."""
+        doubted = set(self._program.pauses).difference(self._sure_pauses)
+        return tuple(with_pauses(self._program.sampled, self._pause_spans, doubted, self.began_seconds))
 
     @cached_property
     def running(self) -> tuple[StageRunning, ...]:
@@ -424,12 +465,17 @@ class ProgramResult:
     @cached_property
     def loops(self) -> tuple[StepFigures, ...]:
         """Loops of the program, longest first."""
-        return loops(self._program.steps, self._program.iterations, self._program.sampled)
+        return loops(self._program.steps, self.steps_taken, self._program.sampled)
 
     @cached_property
     def iterations(self) -> IterationSeries | None:
         """Timed iterations of the hot loop; None if none was timed by itself."""
-        return iteration_series(self._program.iterations, self.hot.where)
+        return iteration_series(self.steps_taken, self.hot.where)
+
+    @cached_property
+    def steps_taken(self) -> Sequence[StepsTaken]:
+        """Timed iterations of all loops, without the pauses of the process."""
+        return without_pauses(self._program.iterations, self._pause_spans)
 
     @cached_property
     def transfers(self) -> tuple[CopiesSeen, ...]:
@@ -543,8 +589,24 @@ class ProgramResult:
 
     @cached_property
     def pauses(self) -> tuple[Pause, ...]:
-        """Pauses in which the process could not run."""
+        """Pauses in which the process could not run, without the one that it is in."""
         return merge_pauses(self._sure_pauses, self.began_seconds)
+
+    @property
+    def _pause_spans(self) -> list[tuple[float, float]]:
+        """Monotonic begin and end of each pause, also of the one that it is in, or was in when its recording ended. Not
+        of a suspended machine, whose clock stood still as well."""
+        spans = [
+            (self.began_seconds + pause.began_seconds, self.began_seconds + pause.began_seconds + pause.seconds)
+            for pause in self.pauses
+            if pause.cause != SUSPENDED
+        ]
+        silence = self._program.silence
+        if silence is not None and not silence.over and silence.wait.state == "T":
+            began, now = silence.silent_seconds, self.began_seconds + self.announced_seconds
+            if now > began and all(ended <= began for _, ended in spans):
+                spans.append((began, now))
+        return spans
 
     @cached_property
     def _found(self) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:

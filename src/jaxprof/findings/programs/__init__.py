@@ -7,10 +7,12 @@ short run) are remarks, not findings.
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN, ProgramResult, pause_times
+from jaxprof.analysis.programs.standstill import LOCKED, STOPPED
 from jaxprof.base.text import safe, whole_number
 from jaxprof.base.units import bytes_, seconds
 from jaxprof.events.finding import Finding
@@ -60,7 +62,7 @@ def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         yield Finding("program_failed", f"it ended with {safe(error)}", (where,), own_fix=run.hint or _ERROR)
     else:
         # an exit code may come from a line that no sample has seen
-        windows = result.sample_windows if run.status == "crashed" else ()
+        windows = [window for window in result.sample_windows if window.samples] if run.status == "crashed" else []
         most = max(windows[-1].lines if windows else (), key=lambda line: line.seconds, default=None)
         last = most.location if most is not None and most.file else None
         seen = f"; before that it was mostly at {last.short(result.directory)}" if last else ""
@@ -105,12 +107,20 @@ def _used_share(reading: DeviceReading) -> float:
 )
 def standstill(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield that the program stands still, or stood still when it was ended. The time at its line is no work of the
-    loop that could be done less often."""
+    loop that could be done less often; of one whose recorder is silent, it is all from before."""
     state = result.standstill
     if state is not None and state.is_one:
-        took = claims.take([spot for spot in result.spots if spot.location == state.at])
+        if state.waits not in (STOPPED, LOCKED):
+            claims.take([spot for spot in result.spots if spot.location == state.at])
         stands = "it stands still" if result.stands_still else "it stood still"
-        yield Finding("standstill", f"{stands} {safe(state.text(result.directory))}", (state.at,), seconds=took or None)
+        fix = _PAUSES[SIGNAL][1] if state.waits == STOPPED else None
+        yield Finding(
+            "standstill",
+            f"{stands} {safe(state.text(result.directory))}",
+            (state.at,),
+            seconds=state.seconds,
+            own_fix=fix,
+        )
 
 
 _PAUSES = {
@@ -137,9 +147,13 @@ _PAUSES = {
     "Look for what paused it. Processes of a job that exchange data with it wait all that time.",
 )
 def paused(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
-    """Yield the pauses of each cause together. Only a pause by a signal was observed; others are inferred."""
+    """Yield the pauses of each cause together. Only a pause by a signal was observed; others are inferred. The one in
+    which the program stands still is that finding's."""
+    state, until = result.standstill, math.inf
+    if state is not None and state.is_one and state.waits == STOPPED:
+        until = state.since_seconds - result.began_seconds
     for cause, (message, fix) in _PAUSES.items():
-        pauses = [pause for pause in result.pauses if pause.cause == cause]
+        pauses = [pause for pause in result.pauses if pause.cause == cause and pause.began_seconds < until]
         if not pauses:
             continue
         took = sum(pause.seconds for pause in pauses)
