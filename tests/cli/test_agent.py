@@ -181,7 +181,7 @@ async def test_answer_has_no_key_for_what_is_unknown(answers, monkeypatch):
 
     monkeypatch.setattr(answers, "_run", run)
     answer = answer_in(await answers.answer_of_command("open", [], ["x"]))
-    assert answer["data"] == {"runs": [{"status": "ok", "count": 0, "median_seconds": 0.0012346}]}
+    assert answer["data"] == {"runs": [{"notices": [], "status": "ok", "count": 0, "median_seconds": 0.0012346}]}
 
 
 @pytest.mark.parametrize(("kind", "shown"), [("session", 3456.8), ("query", 3456.789012)])

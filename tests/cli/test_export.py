@@ -58,6 +58,35 @@ def test_the_tables_of_a_session_are_files_of_parquet(call, file, tmp_path):
     assert call(*words, "--run", "r2").code == call("export", file, "--format", "parquet").code == 2
 
 
+@pytest.mark.parametrize(
+    ("words", "begin", "hint"),
+    [
+        ("-o page.html", b"<!doctype", ""),
+        ("-o page.HTM", b"<!doctype", ""),
+        ("-o page.html.gz", b"\x1f\x8b", ""),
+        ("-o timeline.json --run r2", b"{", ""),
+        ("-o page.html --format perfetto", b"", "Leave out --format, or name it page.json."),
+        ("-o page.json.gz --format html", b"", "Leave out --format, or name it page.html."),
+        ("-o page.html --run r77", b"", "Leave it out."),
+        ("-o timeline.json --run r77", b"", "Known: r1, r2."),
+        ("-o folder", b"", "Name a file in it: folder/timeline.json"),
+        ("-o folder --force --format html", b"", "Name a file in it: folder/page.html"),
+    ],
+)
+def test_format_of_a_file_is_its_ending(words, begin, hint, call, file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    text = e.TextRecorded(run="r2", name="timeline", text=timeline())
+    written(
+        file.with_name("t.jaxprof"), [*sessions.numpy_run("r1"), *sessions.jit_run("r2", "r1"), text], sessions.HEADER
+    )
+    done = call("export", "t.jaxprof", *words.split())
+    assert (done.code, done.out, done.err.rstrip().endswith(hint)) == (2 if hint else 0, "", True)
+    out = tmp_path / words.split()[1]
+    assert not hint or out.is_dir() or not out.exists()
+    assert hint or out.read_bytes().startswith(begin)
+
+
 @pytest.mark.process
 def test_a_profile_is_imported_and_its_timeline_exported(call, tmp_path):
     kept, out, hlo = (tmp_path / name for name in ("kept.jaxprof", "out.json", "m.hlo"))

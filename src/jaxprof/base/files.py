@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from jaxprof.base.errors import FileRefusedError, StorageError, system_words
+from jaxprof.base.errors import FileRefusedError, StorageError, UsageError, system_words
 from jaxprof.base.limits import FILE, UNPACKED
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -113,6 +113,12 @@ def replace_file(path: Path, mode: int = 0o666, *, only_regular: bool = False) -
     finally:
         with contextlib.suppress(OSError):
             fresh.unlink(missing_ok=True)
+
+
+def refuse_folder(out: Path, example: str = "session.jaxprof") -> None:
+    """Raises UsageError if `out` is a folder in place of a file such as `example`."""
+    if out.is_dir():
+        raise UsageError(f"{out} is a directory", f"Name a file in it: {out / example}")
 
 
 @contextlib.contextmanager

@@ -60,7 +60,7 @@ async def answer_of_command(
 
 
 def _shorten(text: str, limit: int | None) -> str:
-    """Return the answer without what is unknown or empty, with as many digits as mean something, and as many rows
+    """Return the answer without what is unknown, with as many digits as mean something, and as many rows
     of each list as there is room for; the rest is counted in `truncated`. An answer that stays too long is an error."""
     whole = json.loads(text)
     if "data" not in whole:
@@ -87,12 +87,12 @@ def _shorten(text: str, limit: int | None) -> str:
 
 
 def _drop_unknowns(value: Any, digits: int) -> Any:
-    """Return an answer without keys whose value is unknown or empty, which cost an agent more than they tell;
-    in rows of a table, which are lists, nothing is left out. Numbers get so many `digits`, 0 for all of them; larger
-    ones, such as times of day, keep theirs, as in `Bounds`."""
+    """Return an answer without keys whose value is unknown, which cost an agent more than they tell; that a list is
+    empty is known. In rows of a table, which are lists, nothing is left out. Numbers get so many `digits`, 0 for all of
+    them; larger ones, such as times of day, keep theirs, as in `Bounds`."""
     if isinstance(value, dict):
         kept = {key: _drop_unknowns(inner, digits) for key, inner in value.items()}
-        return {key: inner for key, inner in kept.items() if inner is not None and inner not in ("", [], {})}
+        return {key: inner for key, inner in kept.items() if inner is not None and inner not in ("", {})}
     if isinstance(value, list):
         return [_drop_unknowns(each, digits) for each in value]
     rounds = digits and isinstance(value, float) and abs(value) < 1e6

@@ -51,9 +51,9 @@ def answer_schema(kind: str) -> dict[str, Any]:
 
 if __name__ == "__main__":
     from jaxprof.base.text import json_text
-    from jaxprof.cli.output import print_text
+    from jaxprof.cli.output import print_data
 
     names = sorted([*KINDS, "error"])
     if len(sys.argv) != 2 or sys.argv[1] not in names:
         sys.exit(f"python -m jaxprof.cli.answer_schemas KIND: one of {', '.join(names)}")
-    print_text(json_text(answer_schema(sys.argv[1])))
+    print_data([json_text(answer_schema(sys.argv[1])), "\n"])

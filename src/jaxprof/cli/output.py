@@ -245,17 +245,15 @@ def print_json(kind: str, data: Any, next_commands: Sequence[str], *, limit: int
     becomes a list, whose items are written as they arrive."""
     from jaxprof.report.envelope import answer_pieces
 
-    if isinstance(sys.stdout, io.TextIOWrapper):  # it reads back unchanged
-        sys.stdout.reconfigure(errors=_JSON_ESCAPES)
     context = click.get_current_context(silent=True)
     bound = context.meta.get(_BOUND) if context is not None else None
-    print_pieces(answer_pieces(kind, data, next_commands, limit if bound is None else bound))
+    print_data(answer_pieces(kind, data, next_commands, limit if bound is None else bound))
 
 
 def print_json_error(code: str, message: str, hint: str) -> None:
     from jaxprof.report.envelope import error_text
 
-    _write(error_text(code, with_urls(message), with_urls(hint)))
+    print_data([error_text(code, with_urls(message), with_urls(hint)), "\n"])
 
 
 @contextlib.contextmanager
@@ -273,7 +271,15 @@ def stdout_is_stderr() -> Iterator[None]:
 def print_csv(table: Table[Any]) -> None:
     from jaxprof.report.renderers import csv_lines
 
-    print_pieces(csv_lines(table))
+    print_data(csv_lines(table))
+
+
+def print_data(pieces: Iterable[str]) -> None:
+    """Write the pieces of what programs read (JSON, CSV, a page) to stdout: in UTF-8, whatever the terminal's encoding
+    is; half a character in a file's name as an escape."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors=_JSON_ESCAPES)
+    print_pieces(pieces)
 
 
 def print_pieces(pieces: Iterable[str]) -> None:
@@ -289,8 +295,12 @@ def print_pieces(pieces: Iterable[str]) -> None:
     _write("".join(waiting), nl=False)
 
 
-def refuse_existing(out: Path) -> None:
-    if out.exists():
+def refuse_existing(out: Path, *, force: bool, example: str = "session.jaxprof") -> None:
+    """Raises StorageError if `out` exists, unless `force`, and UsageError for a folder in place of an `example`."""
+    from jaxprof.base.files import refuse_folder
+
+    refuse_folder(out, example)
+    if out.exists() and not force:
         raise StorageError(f"{out} already exists", "Give another name, or --force to replace it.")
 
 
@@ -299,8 +309,7 @@ def write_whole(out: Path, *, force: bool) -> AbstractContextManager[Path]:
     exists, unless `force`, and if it cannot be written."""
     from jaxprof.base import files
 
-    if not force:
-        refuse_existing(out)
+    refuse_existing(out, force=force)
     return files.write_whole(out)
 
 

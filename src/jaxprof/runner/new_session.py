@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxprof.base.errors import StorageError, UsageError
+from jaxprof.base.errors import StorageError
 from jaxprof.session.files import EXTENSION
 
 if TYPE_CHECKING:
@@ -24,16 +24,8 @@ def new_writer(out: Path | None, *, replace_existing: bool = False, process: Job
     header = new_header(environment_facts())
     if process is not None:
         header = replace(header, process_index=process.index, process_count=process.count, job=process.job)
-    if out is not None:
-        refuse_folder(out)
     path = out if out is not None else Library().new_path(header)
     return LogWriter(header, path, replace_existing=replace_existing and out is not None, own=True)
-
-
-def refuse_folder(out: Path) -> None:
-    """Raises UsageError if `out` is a folder in place of a file."""
-    if out.is_dir():
-        raise UsageError(f"{out} is a directory", f"Name a file in it: --out {out / 'session.jaxprof'}")
 
 
 def report_location(writer: LogWriter, note: Callable[[str], None]) -> bool:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -14,22 +12,29 @@ from jaxprof.analysis.target import resolve
 from jaxprof.base.errors import JaxprofError, StorageError, UsageError, system_words
 from jaxprof.base.files import write_pieces
 from jaxprof.cli import options
-from jaxprof.cli.options import require_packages
-from jaxprof.cli.output import note, print_pieces, refuse_existing, write_whole
+from jaxprof.cli.options import refuse, require_packages
+from jaxprof.cli.output import note, print_data, refuse_existing, write_whole
 from jaxprof.cli.recorded import open_recorded
 from jaxprof.facts import SessionFile
 
 NAMES = ("perfetto", "html", "parquet")
+_FORMATS = {".json": "perfetto", ".html": "html", ".htm": "html", ".parquet": "parquet"}
+"""Format by the ending of the file, before `.gz`; a file with another ending can have any."""
 
 
 @click.command("export")
 @click.argument("file", metavar="FILE", shell_complete=options.complete_with("session"))
-@click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help="What to write.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(NAMES),
+    help="What to write. Default: what the ending of --out says, or perfetto.",
+)
 @options.run(help="The run: r2. Needed for perfetto if several runs have a timeline; the others have all runs.")
 @options.out(help="Default: stdout. With .gz, compressed.")
 @options.force()
 @options.profile
-def command(file: str, form: str, run_id: str | None, out: Path | None, force: bool) -> None:
+def command(file: str, form: str | None, run_id: str | None, out: Path | None, force: bool) -> None:
     """Write the session FILE in a form that other tools read.
 
     \b
@@ -39,6 +44,9 @@ def command(file: str, form: str, run_id: str | None, out: Path | None, force: b
 
     FILE can also be a profile that was recorded elsewhere.
     """
+    form = _format_of(form, out)
+    if form != "perfetto":
+        refuse(("run_id",), f"chooses the timeline for perfetto, and {form} has all runs", "Leave it out.")
     if form == "parquet":
         require_packages("export --format parquet", *options.QUERY_PACKAGES)
         if out is None:
@@ -49,24 +57,32 @@ def command(file: str, form: str, run_id: str | None, out: Path | None, force: b
         elif form == "html":
             from jaxprof.report.page.document import to_page
 
-            _write([to_page(found.session, found.name)], out, force, "open it in a browser")
+            _write([to_page(found.session, found.name)], out, force, "page.html", "open it in a browser")
         else:
             from jaxprof.report import perfetto
 
             pieces, left_out = perfetto.export(found.session, found.name, run_id)
             if left_out:
                 note(f"note: the {left_out} shortest intervals are not in the timeline")
-            _write(pieces, out, force, "open it at https://ui.perfetto.dev")
+            _write(pieces, out, force, "timeline.json", "open it at https://ui.perfetto.dev")
 
 
-def _write(pieces: Iterable[str], out: Path | None, force: bool, opens: str) -> None:
+def _format_of(form: str | None, out: Path | None) -> str:
+    """Return the format that was given, else that of the file's ending. Raises UsageError if the two disagree."""
+    plain = out.with_suffix("") if out is not None and out.suffix == ".gz" else out
+    of_ending = _FORMATS.get(plain.suffix.lower()) if plain is not None else None
+    if form and of_ending not in (None, form) and out is not None:
+        ending = next(ending for ending, name in _FORMATS.items() if name == form)
+        hint = f"Leave out --format, or name it {plain.with_suffix(ending).name}." if plain is not None else ""
+        raise UsageError(f"{out} is the name of a file for {of_ending}, and --format is {form}", hint)
+    return form or of_ending or NAMES[0]
+
+
+def _write(pieces: Iterable[str], out: Path | None, force: bool, example: str, opens: str) -> None:
     if out is None:
-        if isinstance(sys.stdout, io.TextIOWrapper):  # the file says itself that it is UTF-8
-            sys.stdout.reconfigure(encoding="utf-8")
-        print_pieces(pieces)
+        print_data(pieces)
         return
-    if not force:
-        refuse_existing(out)
+    refuse_existing(out, force=force, example=example)
     write_pieces(out, pieces)
     note(f"written: {out} ({opens})")
 

@@ -165,16 +165,13 @@ def _keep(profile: Target, out: Path | None, form: str, *, force: bool) -> None:
 def _new_session(out: Path | None, form: str, *, force: bool) -> Path:
     """Return where to keep a profile as a session. Raises UsageError, also for a format that the answer lacks, and
     StorageError if there is something already."""
-    from jaxprof.runner.new_session import refuse_folder
     from jaxprof.session.log import Library, new_header
 
     if form not in ("text", "json"):
         raise no_form("what is kept as a session", form, "text", "json")
     if out is None:
         return Library().new_path(new_header({}))
-    refuse_folder(out)
-    if not force:
-        refuse_existing(out)
+    refuse_existing(out, force=force)
     return out
 
 

@@ -13,7 +13,6 @@ from jaxprof.base.errors import UsageError, missing_file
 from jaxprof.cli import options
 from jaxprof.cli.options import refuse
 from jaxprof.cli.output import format_option, refuse_existing, terminal_problem
-from jaxprof.runner.new_session import refuse_folder
 
 if TYPE_CHECKING:
     from jaxprof.runner.interpreter import Interpreter
@@ -143,9 +142,6 @@ def _run_alone(
     from jaxprof.tui.shell.launch import launch
 
     if out is not None:
-        refuse_folder(out)
-        if force:
-            out.unlink(missing_ok=True)
-        else:
-            refuse_existing(out)
+        refuse_existing(out, force=force)
+        out.unlink(missing_ok=True)
     return launch(out, program=program, interpreter=interpreter)

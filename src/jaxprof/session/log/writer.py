@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jaxprof.base.errors import StorageError, system_words
-from jaxprof.base.files import private_folder, write_all
+from jaxprof.base.files import private_folder, refuse_folder, write_all
 from jaxprof.base.limits import COPY
 from jaxprof.base.redaction import LineScrubber, redact_words, scrub, without_secret
 from jaxprof.base.units import counted
@@ -345,7 +345,9 @@ class LogWriter:
         return linked if is_beside and not self.path.exists() and not self._what_happened(linked) else None
 
     def _open(self, path: Path, replace_existing: bool) -> None:
-        """Open and lock the file. Raises StorageError if it exists or is written by another; else sets `failure`."""
+        """Open and lock the file. Raises UsageError if it is a folder, StorageError if it exists or is written by
+        another; else sets `failure`."""
+        refuse_folder(path)
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | _PLAIN_BYTES | (0 if replace_existing else os.O_EXCL)
         try:
             private_folder(path.parent)
