@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import click
 import pytest
 
-from cli.calling import environment
+from cli.calling import SOURCE, environment
 from jaxprof import __version__
 from jaxprof.cli.main import COMMANDS, cli
 from jaxprof.cli.output import ExitCode
@@ -19,7 +19,11 @@ def test_help_names_every_command_and_the_exit_codes(call):
     said = call("--help")
     assert said.code == 0
     assert [name for name in COMMANDS if f"  {name} " not in said.out] == []
-    assert "130 interrupted" in said.out
+    codes = said.out.partition("Exit codes: ")[2]
+    page = (SOURCE.parent / "docs" / "exit-codes.md").read_text()
+    for code in ExitCode:
+        assert re.search(rf"\b{code.value} \w", codes), f"{code!r} is not in the help"
+        assert f"\n| {code.value} | " in page, f"{code!r} is not in the documents"
     assert call("--version").out == f"jaxprof {__version__}\n"
 
 

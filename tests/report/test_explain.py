@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import program_events
 from analysis import made_runs
 from folding import fold
 from golden import figures_text, held
@@ -66,6 +67,19 @@ def test_no_speed_up_is_claimed_of_what_is_inconclusive():
     (line,) = [line for line in explain.answers(explanation(apart, "s")) if line.startswith("r2")]
     assert "inconclusive beside numpy: 10×" in line
     assert "as fast as" not in line
+
+
+def test_what_was_not_seen_is_said_before_what_costs_most():
+    def first_lines(session):
+        return list(explain.explanation_lines(explanation(session, "s")))[:2]
+
+    cut = fold(sessions.HEADER, program_events.cut_off_events())
+    cut.notice("the last line is truncated; everything before it was read")
+    assert [line[:32] for line in first_lines(cut)] == [
+        "note: its end was not recorded: ", "note: the last line is truncated",
+    ]  # fmt: skip
+    whole = fold(sessions.HEADER, program_events.program(*program_events.steady(3, {"device_busy": 1.0})))
+    assert not any(line.startswith("note") for line in first_lines(whole))
 
 
 def test_no_line_of_a_finding_is_cut_nor_wider_than_the_page():

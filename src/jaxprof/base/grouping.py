@@ -48,7 +48,7 @@ def thin_out(sizes: Sequence[int], most: int) -> list[int]:
 
 
 Existence: TypeAlias = Literal["same", "changed", "new", "gone", "unclear"]
-"""`unclear`: only one side has it, and that may be chance."""
+"""`unclear`: only one side has it, and that may be chance, or the other side was not seen to its end."""
 Paired = TypeVar("Paired")
 
 

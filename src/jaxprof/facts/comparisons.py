@@ -155,7 +155,7 @@ def _sides(key: str, unit: Unit, meaning: str, of: str | None = None, title: str
 
 
 STATUS: Fact[Any] = Fact(
-    "status", TEXT, "new, gone, changed, same; outside (not of the HLO); unclear (chance can be why)", title=""
+    "status", TEXT, "new, gone, changed, same; outside (not of the HLO); unclear (chance, or a side cut off)", title=""
 )
 ENVIRONMENT: Facts[Difference[str]] = (
     Fact("name", TEXT, "Name of what may differ in the environment", "code", "environment"),
@@ -347,12 +347,12 @@ def kernel_counts(kernels: KernelDifferences) -> str:
 
 
 _COST = frozenset({"flops", "accessed_bytes", "peak_bytes"})
-_WORDS = {"same": "the same", "outside": "outside the HLO"}
+_WORDS = {"same": "the same", "outside": "outside the HLO", "unclear": "not seen on a side that was cut off"}
 
 
 def _counts(statuses: Iterable[str]) -> str:
     listed = list(statuses)
-    order = ("new", "gone", "changed", "same", "outside")
+    order = ("new", "gone", "changed", "unclear", "same", "outside")
     return ", ".join(f"{listed.count(status)} {_WORDS.get(status, status)}" for status in order if status in listed)
 
 

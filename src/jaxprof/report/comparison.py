@@ -230,8 +230,6 @@ def environment_table(difference: SessionDifference) -> Table[Difference[str]]:
 
 
 def _notes(difference: SessionDifference) -> Iterator[str]:
-    for session in (difference.before, difference.after):
-        yield from (f"note: {notice}" for notice in session.notices)
     if not difference.runs:
         start = "No run of the first session matches a run of the second:"
         first, second = (next(iter(session.runs), None) for session in (difference.before, difference.after))
@@ -248,12 +246,23 @@ def _notes(difference: SessionDifference) -> Iterator[str]:
             yield f"only in the {side} session: {run.id} {run.label}{f' ({parameters})' if parameters else ''}"
 
 
+def unseen_of(difference: SessionDifference) -> list[str]:
+    """Return what is unknown of the two sessions, a line each, which is said before what differs."""
+    sides = {"the first": difference.before, "the second": difference.after}
+    if difference.before is difference.after:
+        sides = {"the session": difference.before}
+    return [f"{name}: {text}" for name, session in sides.items() for text in session.unseen]
+
+
 def _session_line(name: str, session: Session) -> str:
     header = session.header
     return safe(f"{name}: {header.session}  ·  {header.created}  ·  {header.host}  ·  {session.state_words}")
 
 
 def comparison_pieces(difference: SessionDifference) -> Iterator[Piece]:
+    notices = unseen_of(difference)
+    yield from (Prose(notice, "note: ") for notice in notices)
+    yield from [""] * bool(notices)
     for pair in difference.runs:  # what explains all that follows
         if pair.program is not None:
             yield from (Prose(answer(pair), "", 2), "")

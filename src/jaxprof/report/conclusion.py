@@ -353,6 +353,11 @@ def difference_conclusion(difference: SessionDifference, name: str) -> Conclusio
     certainty = "exact facts do not vary; the verdict of each time stands in its row"
     if difference.before is not difference.after:
         certainty = "exact facts do not vary; times were not measured together, so the machine may explain them"
+    cut = [
+        name for name, side in (("first", difference.before), ("second", difference.after)) if not side.seen_to_its_end
+    ]
+    if cut:
+        certainty = f"not seen to its end: the {' and the '.join(cut)}; {certainty}"
     compilers = [compilers_between(difference, pair) for pair in difference.runs]
     if all(compilers):
         made = ", ".join(f"{row.code} {row.before} and {row.after}" for row in compilers[0])

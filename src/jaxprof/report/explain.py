@@ -64,7 +64,9 @@ def answers(explanation: Explanation) -> list[str]:
     from jaxprof.report.conclusion import cost_and_certainty
 
     cost, certainty = cost_and_certainty(explanation)
-    return [*lines, *f"costs most: {cost}".split("\n"), f"how sure: {certainty}"]
+    unseen = session.unseen if session is not None and session.deserted else ()
+    notes = (f"note: {text}" for text in unseen)
+    return [*notes, *lines, *f"costs most: {cost}".split("\n"), f"how sure: {certainty}"]
 
 
 def _session_lines(session: Session, explanation: Explanation) -> Iterator[str]:

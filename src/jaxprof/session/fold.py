@@ -224,6 +224,11 @@ class Session:
         return self.closed is not None
 
     @property
+    def seen_to_its_end(self) -> bool:
+        """Whether nothing can be missing at its end: it was closed, or all its runs are over."""
+        return self.complete or (bool(self.runs) and all(run.over for run in self.runs.values()))
+
+    @property
     def state(self) -> str:
         """`complete`, `being written`, `interrupted`, or how the session ended."""
         reason = self.closed.reason if self.closed is not None else ""
@@ -263,12 +268,21 @@ class Session:
     @property
     def notices(self) -> list[str]:
         """Notices of what could not be read or used, and what was not kept, a line each."""
-        unread = [text if count == 1 else f"{text} ({count} times)" for text, count in self._problems.items()]
+        unread = self._unread()
         started = [run.program.started for run in self.runs.values() if run.program is not None]
         commands = [self.header.command, *(program.argv for program in started if program is not None)]
         if any(REDACTED in word for command in commands for word in command):
             unread.append(f"a possible secret in the command line was replaced by {REDACTED}")
         return unread
+
+    @property
+    def unseen(self) -> list[str]:
+        """What of the session is unknown, a line each: its end unless it was closed, and what could not be read."""
+        end = "its end was not recorded" if self.deserted else "it is being written"
+        return [*([] if self.seen_to_its_end else [f"{end}: what it lacks may have come later"]), *self._unread()]
+
+    def _unread(self) -> list[str]:
+        return [text if count == 1 else f"{text} ({count} times)" for text, count in self._problems.items()]
 
     @property
     def programs(self) -> list[Run]:

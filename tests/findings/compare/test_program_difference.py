@@ -72,6 +72,21 @@ def test_a_program_that_did_not_end_is_not_faster():
     assert "the second program" not in text
 
 
+def test_what_a_cut_off_side_lacks_is_not_gone():
+    waits = made.loop(made.line(90, 0.6, "host_busy", "plot", kind="host"))
+    whole = recorded(*made.shaped(4), *waits)
+    cut = recorded(*made.loop(count=10), wall=None)
+    for sides in ((whole, cut), (cut, whole)):
+        difference, pair, text = compared(*sides)
+        assert {row.status for row in (*pair.program.functions, *pair.program.findings)} == {"unclear"}
+        assert text.endswith("compiled functions: 1 not seen on a side that was cut off")
+        name = "the second" if cut is sides[1] else "the first"
+        assert next(iter(comparison_pieces(difference))).text.startswith(f"{name}: its end was not recorded")
+        assert difference_conclusion(difference, "new").certainty.startswith("not seen to its end: " + name)
+    back = session_difference(whole, recorded(*made.loop())).runs[0].program
+    assert {row.status for row in (*back.functions, *back.findings)} == {"gone"}
+
+
 @pytest.mark.parametrize(("share", "status"), [(0.6, "new"), (0.11, "unclear")])
 def test_a_finding_near_its_threshold_is_not_called_new(share, status):
     waits = made.loop(made.line(90, share, "host_busy", "plot", kind="host"))

@@ -334,6 +334,11 @@ class ProgramResult:
         """Whether the program, or its recording, is over."""
         return self._program.ended is not None or self.run.over
 
+    @property
+    def seen_to_its_end(self) -> bool:
+        """Whether its recording ended with it, or was closed; not if it runs, or its session was cut off."""
+        return self._program.ended is not None
+
     @cached_property
     def standstill(self) -> Standstill | None:
         """What the program has been in since its last iteration, if one is missing, or was when it was ended;

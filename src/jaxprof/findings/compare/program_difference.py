@@ -50,7 +50,7 @@ class ProgramDifference:
     """Seconds of the main threads by state, as in `events.PROGRAM_STATES`, and not seen; they add up to each wall
     time."""
     findings: tuple[Pair[Finding], ...]
-    """Findings of both; `unclear` if one side lacks it, and the clock can be why."""
+    """Findings of both; `unclear` if one side lacks it, and the clock or the end of its recording can be why."""
 
     @property
     def sums(self) -> tuple[FigureDifference, ...]:
@@ -94,7 +94,10 @@ class ProgramDifference:
 
     @property
     def shifts(self) -> tuple[FigureDifference, ...]:
-        """States that take a clearly larger or smaller part of a program's time, largest difference first."""
+        """States that take a clearly larger or smaller part of a program's time, largest difference first; none where
+        one was not seen to its end."""
+        if not (self.before.seen_to_its_end and self.after.seen_to_its_end):
+            return ()
         least = ONE_LAUNCH * max(self.before.wall_seconds, self.after.wall_seconds)
         differing = {row.code: (row.after or 0.0) - (row.before or 0.0) for row in self.states}
         found = [row for row in self.states if row.code != NOT_SEEN and abs(differing[row.code]) > least]
@@ -118,13 +121,20 @@ def program_difference(before: ProgramResult, after: ProgramResult) -> ProgramDi
         [by_file, lambda function: (function.function, function.op_by_op)],
         lambda function: function.count,
     )
+    # What one side lacks may have come after the end of its recording.
+    functions = [
+        replace(row, status="unclear")
+        if (row.status == "new" and not before.seen_to_its_end) or (row.status == "gone" and not after.seen_to_its_end)
+        else row
+        for row in functions
+    ]
     found = pairs(
         before.findings, after.findings, [by_function, lambda finding: finding.code], lambda finding: finding.code
     )
     findings = [
         replace(row, status="unclear")
-        if (row.status == "new" and not _is_clear(row.either, after))
-        or (row.status == "gone" and not _is_clear(row.either, before))
+        if (row.status == "new" and not (before.seen_to_its_end and _is_clear(row.either, after)))
+        or (row.status == "gone" and not (after.seen_to_its_end and _is_clear(row.either, before)))
         else row
         for row in found
     ]
