@@ -806,6 +806,18 @@ def test_a_large_program_is_said_of_the_loop_that_tracing_unrolls(loops, where):
     assert ("unrolls the loop at train.py:33" in said.message) is (where == 33)
 
 
+@pytest.mark.parametrize(("operations", "is_unrolled"), [(600, True), (300, False)])
+def test_loop_is_unrolled_where_operations_account_for_it(operations, is_unrolled):
+    """Tracing takes two seconds, all of them in a loop: of operations, or of Python that adds none."""
+    line = made.line(22, 1.9, "trace", "nodes()")
+    loops = below("unrolled", 1.9, 17, "step").statements
+    sampled = made.sampled(0, 10.0, {"trace": 2.0, "device_busy": 8.0}, [line])
+    compiled = made.compiled(trace_seconds=2.0, operations=operations)
+    said = only("slow_tracing", compiled, replace(sampled, statements=loops))
+    assert ("unrolls the loop at train.py:17" in said.message) is is_unrolled
+    assert (said.where.line, "lax.scan" in said.fix) == ((17, True) if is_unrolled else (22, False))
+
+
 def test_shapes_of_which_the_largest_is_twice_the_smallest_are_padded_to_powers_of_two():
     assert "3 compilations instead of 11" in only("varying_shapes", *sized(range(7, 18))).fix
 

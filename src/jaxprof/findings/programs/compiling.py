@@ -47,6 +47,13 @@ LARGE_SECONDS = 1.0
 _LINES_NAMED = 3
 _UNROLLED_SHARE = 0.5
 """Share of a function's tracing from which a loop is named."""
+_OPERATION_SECONDS = 5e-3
+"""Most that tracing one operation takes (30 to 150 µs were measured, with derivatives under vmap): a
+loop whose tracing took longer for each of the program's computes in Python, and has not become them."""
+_COMPUTED_WHILE_TRACED = (
+    "The Python of these lines computes, and adds next to nothing to the program: compute what does not depend on the "
+    "arguments once, before the function is traced, or with NumPy."
+)
 _LIBRARY_TRACED = (
     "Tracing was mostly in the Python of {}, which is not yours to change: call it from fewer places and with options "
     "that trace less (fewer stages or layers), otherwise keep {}."
@@ -169,12 +176,18 @@ def slow_tracing(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         result.functions, key=lambda function: sum(row.trace_seconds or 0.0 for row in function.rows), default=None
     )
     most = f", the most for `{safe(slowest.function)}`" if slowest is not None else ""
+    operations = max((row.operations or 0 for row in slowest.rows), default=0) if slowest is not None else 0
+    own_fix = _LIBRARY_TRACED.format(traced, "what was traced with jax.export") if traced else None
+    if operations and not loops:
+        most += f", a program of {counted(operations, 'operation')}"
+        if took > _OPERATION_SECONDS * operations and not traced:
+            own_fix = _COMPUTED_WHILE_TRACED
     yield Finding(
         "slow_tracing",
         f"tracing took {seconds(took)}, {percent(share)} of the wall time{most}"
         f"{_unrolled_text(result, loops)}{f'; by samples: {named}' if named else ''}",
         (*loops, *(where for where, _ in lines), slowest.defined_at if slowest is not None else None),
-        own_fix=_LIBRARY_TRACED.format(traced, "what was traced with jax.export") if traced else None,
+        own_fix=own_fix,
         seconds=took,
         saves_seconds=took / 2,
     )
@@ -192,9 +205,13 @@ def is_tracing_slow(claims: Claims, rows: Sequence[Compiled]) -> bool:
 
 
 def _unrolled_loops(result: ProgramResult, rows: Sequence[Compiled]) -> list[SourceLocation]:
-    """Return the user's loops that took most of the tracing of these compilations, outermost first."""
+    """Return the user's loops that took most of the tracing of these compilations, outermost first. There are none
+    where the program has too few operations for a loop to have become them."""
     functions = {row.function for row in rows}
-    traced = sum(row.trace_seconds or 0.0 for row in result.compiles if row.function in functions)
+    compiled = [row for row in result.compiles if row.function in functions]
+    traced = sum(row.trace_seconds or 0.0 for row in compiled)
+    if traced > _OPERATION_SECONDS * sum(row.operations or 0 for row in compiled):
+        return []
     of_loop = totals(
         (each.where, each.seconds) for each in result.statements if each.kind == UNROLLED and each.name in functions
     )
