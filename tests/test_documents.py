@@ -27,7 +27,7 @@ from jaxprof.findings.trials import PROPOSED, TRIALS
 from jaxprof.jobs.figures import CAUSES
 from jaxprof.recorder import samples
 from jaxprof.recorder.samples.states import STATES
-from jaxprof.tui.keys import GROUPS, keys_of, shown
+from jaxprof.tui.keys import GROUPS, key_text, keys_of
 from tui.key_meanings import MEANINGS
 
 ROOT = Path(__file__).parents[1]
@@ -165,7 +165,7 @@ def _keys():
 
 
 def _key_names(keys):
-    return " ".join(f"`{shown(key)}`" for key in keys)
+    return " ".join(f"`{key_text(key)}`" for key in keys)
 
 
 def _settings():

@@ -18,7 +18,7 @@ from jaxprof.facts.programs import ProgramRow
 from jaxprof.findings.program_result import program_result
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.home.start_list import WAYS, own_rows
-from jaxprof.tui.keys import ACTIONS, GROUPS, IN_MENU, bindings, in_words, key_of, keys_of, letter_of, remap, shown
+from jaxprof.tui.keys import ACTIONS, GROUPS, IN_MENU, bindings, in_words, key_of, key_text, keys_of, letter_of, remap
 from jaxprof.tui.kit.dialogs import Choose, Confirm, Option, Options, script_dialog
 from jaxprof.tui.kit.host import SECTIONS
 from jaxprof.tui.kit.python_source import SourceLines
@@ -216,7 +216,7 @@ SECTIONS_SHOW = [
 
 def test_keys_are_written_as_people_write_them_and_a_text_names_the_key_that_the_user_has():
     keys = ("slash", "ctrl+p", "escape", "m:f", "f", "shift+tab")
-    assert [shown(key) for key in keys] == ["/", "^p", "Esc", "m f", "f", "shift+Tab"]
+    assert [key_text(key) for key in keys] == ["/", "^p", "Esc", "m f", "f", "shift+Tab"]
     assert [in_words(name) for name in ("results.compare", "hlo.trust")] == ["c", "m, then V"]
     try:
         remap({"results.compare": "ctrl+k,F4"})
@@ -260,7 +260,7 @@ async def test_a_dialog_and_the_forms_of_home_name_their_keys():
                 f"{name}: {group}.{key.name}"
                 for group in groups
                 for key in GROUPS[group].keys
-                if not any(DRAWN.get(each, shown(each)) in text for each in keys_of(key))
+                if not any(DRAWN.get(each, key_text(each)) in text for each in keys_of(key))
             ] == []
             walk.app.pop_screen()
         await walk.shows("selu")

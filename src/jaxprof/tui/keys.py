@@ -360,7 +360,7 @@ def keys_of(action: Key) -> list[str]:
 def letter_of(action: Key) -> str:
     """Return the letter of an action in the menu; empty if it is not there, as for one that only moves the cursor."""
     listed = [key.removeprefix(IN_MENU) for key in keys_of(action) if key.startswith(IN_MENU) or key in LETTERS]
-    return shown(listed[0]) if listed else ""
+    return key_text(listed[0]) if listed else ""
 
 
 def bindings(group: str) -> list[BindingType]:
@@ -432,14 +432,14 @@ def clashes(keys: Mapping[str, str]) -> list[Clash]:
                 continue
             if set(keys_of(ACTIONS[name])) & set(keys_of(action)):
                 continue  # by default they share a key: at any time only one of them does something
-            collisions += [Clash(shown(key), (name, other)) for key in sorted(keys_now(name) & keys_now(other))]
+            collisions += [Clash(key_text(key), (name, other)) for key in sorted(keys_now(name) & keys_now(other))]
     return collisions
 
 
 def key_of(binding_id: str) -> str:
     """Return the key of an action for a text on screen: `a`, `Esc`. Raises KeyError for an unknown id."""
     first = (_remapped.get(binding_id) or ",".join(keys_of(ACTIONS[binding_id]))).split(",")[0].strip()
-    return shown(first)
+    return key_text(first)
 
 
 def in_words(binding_id: str) -> str:
@@ -447,10 +447,10 @@ def in_words(binding_id: str) -> str:
     return ", then ".join(key_of(binding_id).split(" "))
 
 
-def shown(key: str) -> str:
+def key_text(key: str) -> str:
     """Return Textual's name of a key as people write it: `/` for `slash`, `^p` for `ctrl+p`."""
     if key.startswith(IN_MENU):
-        return f"{key_of('app.menu')} {shown(key.removeprefix(IN_MENU))}"
+        return f"{key_of('app.menu')} {key_text(key.removeprefix(IN_MENU))}"
     *modifiers, last = key.split("+") if key != "+" else [key]
     last = SHOWN_AS.get(last, last.upper() if last[0] == "f" and last[1:].isdigit() else last)
     return "".join("^" if word == "ctrl" else f"{word}+" for word in modifiers) + last

@@ -9,7 +9,7 @@ from textual.binding import BindingType
 
 from jaxprof.hlo.text.parse import modules
 from jaxprof.tui.hlo.modules import Document, HloDocument
-from jaxprof.tui.hlo.stage_side import CodeView, StageSide, coloured
+from jaxprof.tui.hlo.stage_side import CodeView, StageSide, colour_line
 from jaxprof.tui.kit.dialogs import Choose
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.shell.actions import open_menu
@@ -125,7 +125,7 @@ async def test_lines_are_as_wide_as_the_view_and_hostile_text_is_not_obeyed():
     ],
 )
 def test_words_have_their_colours(line, styles):
-    found = coloured(line)
+    found = colour_line(line)
     assert found.plain == line
     drawn = {(str(span.style), line[span.start : span.end]) for span in found.spans}
     assert {(style, word) for style, word in rows(styles)} <= drawn

@@ -8,7 +8,7 @@ import pytest
 import job_folders
 from jaxprof import events as e
 from jaxprof.analysis.timeline.model import TEXT_NAME
-from jaxprof.tui.kit.captures import OF_A_SIDE, can_capture, how_to_capture, uncaptured_program, why_no_capture
+from jaxprof.tui.kit.captures import OF_A_SIDE, can_capture, how_to_capture, program_without_capture, why_no_capture
 from jaxprof.tui.profile.screen import why_no_passes
 from tui import recorded
 from tui.fakes import SMALL, walking
@@ -26,9 +26,9 @@ def captured():
 
 
 def test_what_counts_as_missing_and_why():
-    missing = [uncaptured_program(one) for one in (captured(), finished().session(), Tape().session())]
+    missing = [program_without_capture(one) for one in (captured(), finished().session(), Tape().session())]
     assert missing == [None, None, None], "a window was read; no program; nothing"
-    program = uncaptured_program(recorded.finished().session())
+    program = program_without_capture(recorded.finished().session())
     assert why_no_capture(program) == "Nothing of this program was captured."
     run = finished().session().runs["r2"]
     assert "--no-capture" in why_no_capture(run)

@@ -210,7 +210,7 @@ async def test_the_timeline_of_a_captured_program_is_beside_its_lines_and_one_of
         await walk.press("pagedown " * 25, "gpu:0 #25", gone="gpu:0 #1 ")
         assert view.browse.line == 25
         await walk.press("k " * 24, "gpu:0 #1 ", gone="gpu:0 #25")
-        monkeypatch.setattr(view, "changed", lambda: pytest.fail("a cursor that stays has not moved"))
+        monkeypatch.setattr(view, "show_change", lambda: pytest.fail("a cursor that stays has not moved"))
         view.move_to(view.cursor)
 
 

@@ -142,9 +142,9 @@ async def test_failed_runs_say_why_in_their_row_and_in_full_and_leave_with_their
         assert not screen.query_one("#samples").display
         await walk.press("n", "XLA aborted")
         await walk.press("N N")
-        await walk.until(lambda: screen.select is not None and screen.select.id == "r1")
+        await walk.until(lambda: screen.chosen is not None and screen.chosen.id == "r1")
         walk.app.set_session(Tape().session(), None)
-        await walk.until(lambda: screen.select is None)
+        await walk.until(lambda: screen.chosen is None)
 
 
 async def test_nothing_stays_of_the_session_before_whose_runs_have_the_same_names():
@@ -160,7 +160,7 @@ async def test_nothing_stays_of_the_session_before_whose_runs_have_the_same_name
         screen.query_one(RunTable).move_to_key("r2")
         await walk.shows("out of memory")
         await walk.show(failed("no such device"), "results")
-        assert (screen.select.id, walk.app.destination.run) == ("r1", "r1"), "the first, and other screens show it too"
+        assert (screen.chosen.id, walk.app.destination.run) == ("r1", "r1"), "the first, and other screens show it too"
         screen.query_one(RunTable).move_to_key("r2")
         await walk.shows("no such device", gone="out of memory")
 

@@ -15,7 +15,7 @@ from jaxprof.base.units import UNKNOWN, bytes_, counted, percent, scaled, second
 from jaxprof.hlo.kernels.origin import HloSourceLocation, Origin, source_lines
 from jaxprof.hlo.text.syntax import short_text
 from jaxprof.report.kernels import times
-from jaxprof.tui.hlo.stage_side import coloured
+from jaxprof.tui.hlo.stage_side import colour_line
 from jaxprof.tui.kit.drawing import cell, hang
 from jaxprof.tui.kit.fact_list import FactLine, FactTarget, Leads, heading
 from jaxprof.tui.kit.python_source import source_facts
@@ -103,7 +103,7 @@ def _origins(kernel: Kernel, width: int, sources: Mapping[str, str], around: int
     return facts
 
 
-def _named(name: str, beside: str, style: str, width: int, target: FactTarget | None) -> FactLine:
+def _name_line(name: str, beside: str, style: str, width: int, target: FactTarget | None) -> FactLine:
     room = max(8, width - columns(safe(beside)) - 1)
     return Leads(Content.assemble(cell(name, room), " ", (safe(beside), style)), target)
 
@@ -158,7 +158,7 @@ def _inside(opened: OpenedModule, kernel: Kernel, width: int) -> list[FactLine]:
         text = short_text(inner.text).strip()
         if inner.parameter_number is not None and inner.parameter_number < len(instruction.operands):
             text += f" = %{instruction.operands[inner.parameter_number]}"
-        facts.append(Leads(coloured(shorten(text, width)), FactTarget(inner.computation.name, inner.name)))
+        facts.append(Leads(colour_line(shorten(text, width)), FactTarget(inner.computation.name, inner.name)))
     return [*facts, *_and_more(len(fused) - MOST_LISTED)]
 
 
@@ -177,7 +177,7 @@ def _barriers(opened: OpenedModule, kernel: Kernel, width: int) -> list[FactLine
         other = barrier.producer if barrier.consumer == kernel.name else barrier.consumer
         arrow = "←" if barrier.consumer == kernel.name else "→"
         target = FactTarget(barrier.computation, other, kernel=True)
-        facts.append(_named(f"{arrow} {other}", bytes_(barrier.bytes), "$accent", width, target))
+        facts.append(_name_line(f"{arrow} {other}", bytes_(barrier.bytes), "$accent", width, target))
         facts += hang(Content("    "), barrier.why, width, "$text-muted")
     return [*facts, *_and_more(len(near) - MOST_BARRIERS)]
 
@@ -208,5 +208,5 @@ def finding_facts(opened: OpenedModule, finding: Finding, width: int) -> list[Fa
         kernel = by_name.get(name)
         source = kernel.source if kernel is not None else None
         target = FactTarget(kernel.computation, name, kernel=True) if kernel is not None else None
-        facts.append(_named(name, source.short if source is not None else "", "$code-name", width, target))
+        facts.append(_name_line(name, source.short if source is not None else "", "$code-name", width, target))
     return facts

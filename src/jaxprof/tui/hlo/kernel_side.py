@@ -160,7 +160,7 @@ class KernelSide(Guarded, Container):
 
     # -- messages from the lists ----------------------------------------------------------------------
 
-    def chosen(self, rows: RowList[Any]) -> FactTarget | None:
+    def target_of(self, rows: RowList[Any]) -> FactTarget | None:
         """Return what the row that was chosen in a list leads to; a group of kernels opens or closes instead."""
         finding, ranked = self._finding, self.table.ranked
         if isinstance(rows, FactList):

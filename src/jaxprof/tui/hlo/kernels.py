@@ -27,7 +27,7 @@ from jaxprof.analysis.kernels.ranking import (
 from jaxprof.base.units import UNKNOWN, counted, integer, seconds
 from jaxprof.hlo.kernels.origin import OriginColumns
 from jaxprof.report.kernels import COLUMNS, total_text
-from jaxprof.tui.kit.drawing import bar, cell, named_bar
+from jaxprof.tui.kit.drawing import bar, bar_with_names, cell
 from jaxprof.tui.kit.row_list import Heading, TreeView
 from jaxprof.tui.kit.table_columns import Cell, TableColumn
 
@@ -116,7 +116,7 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
     def rearrange(self) -> None:
         """Show the kernels, which are not copied, or the groups with what is inside the open ones."""
         self._around = {}
-        shown = [key for key, _ in self._seen(self.left_by_filter())]
+        shown = [key for key, _ in self._with_opened(self.left_by_filter())]
         self.set_keys(shown if self._groups else self.filtered)
 
     def show_kernels(self, ranking: Ranking, empty: str) -> None:
@@ -174,7 +174,7 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
             for at, group in enumerate(groups)
             if group.share
         ]
-        return [named_bar(parts, width)] if len(parts) > 1 else []
+        return [bar_with_names(parts, width)] if len(parts) > 1 else []
 
     @property
     def empty_text(self) -> str:

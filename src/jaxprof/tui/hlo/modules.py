@@ -219,7 +219,7 @@ def open_in_thread(
 ) -> None:
     """Read a program in a thread that quitting does not wait for, and that reports nothing of a closed program."""
 
-    def failed(error: JaxprofError) -> None:
+    def report_failure(error: JaxprofError) -> None:
         if not opened.closed.is_set():
             what = f"{opened.program.title} could not be analysed: {error.what}"
             fail(JaxprofError(what, f"The text can still be read. {error.hint}"))
@@ -230,7 +230,7 @@ def open_in_thread(
                 return
             report(opened, part)
 
-    in_daemon(read, "program", failed)
+    in_daemon(read, "program", report_failure)
 
 
 def read_program(opened: OpenedModule) -> Iterator[str]:

@@ -38,10 +38,10 @@ from jaxprof.tui.kit.captures import (
     capture,
     how_to_capture,
     nothing_was_run,
+    program_without_capture,
     source_of,
-    uncaptured_program,
 )
-from jaxprof.tui.kit.dialogs import Choose, Option, ReportDialog, derived_dialog
+from jaxprof.tui.kit.dialogs import Choose, Option, ReportDialog, report_dialog
 from jaxprof.tui.kit.fact_list import FactTarget
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import HIDDEN, in_thread, on
@@ -73,7 +73,7 @@ def difference_of(first: ModuleStages, second: ModuleStages) -> ReportDialog:
     names = first.title, second.title
     if first.title == second.title:
         names = f"{first.title} ({first.key})", f"{second.title} ({second.key})"
-    return derived_dialog(" and ".join(names), derive)
+    return report_dialog(" and ".join(names), derive)
 
 
 class HloScreen(ViewsScreen, keys="hlo"):
@@ -235,7 +235,7 @@ class HloScreen(ViewsScreen, keys="hlo"):
 
     def _why_empty(self) -> str:
         """Return in two sentences why no module is open, and how to open one."""
-        program = uncaptured_program(self.profiler.session)
+        program = program_without_capture(self.profiler.session)
         if program is not None:
             return how_to_capture(self.profiler, program)
         if self.profiler.session_grows:
@@ -257,13 +257,13 @@ class HloScreen(ViewsScreen, keys="hlo"):
             return None
         if action == "tab" and parameters[0] in TITLES and parameters[0] not in self._stages:
             return f"{TITLES[str(parameters[0])]} was not recorded for this program."
-        uncaptured = uncaptured_program(self.profiler.session) if self._opened is None else None
+        uncaptured = program_without_capture(self.profiler.session) if self._opened is None else None
         if action == "capture" and not can_capture(self.profiler, uncaptured):
             return HIDDEN
         return super().why_not(action, parameters)
 
     def action_capture(self) -> None:
-        capture(self.profiler, uncaptured_program(self.profiler.session))
+        capture(self.profiler, program_without_capture(self.profiler.session))
 
     # -- lists and texts --------------------------------------------------------------------------------------
 
@@ -364,7 +364,7 @@ class HloScreen(ViewsScreen, keys="hlo"):
     @on(RowList.Chosen, "#kernels, #findings, #facts")
     def _open(self, message: RowList.Chosen) -> None:
         """Go to a kernel in the table, or to the text of what is no kernel there."""
-        target = self.lists.chosen(message.rows)
+        target = self.lists.target_of(message.rows)
         if target is None:
             return
         if not target.kernel or not self.lists.select(target.computation, target.name):

@@ -56,7 +56,7 @@ LINE_SHOWN = 400
 """Characters shown of a line that can be chosen."""
 
 
-def coloured(line: str) -> Content:
+def colour_line(line: str) -> Content:
     text = safe(line)
     found = ((match, _STYLES[(match.lastindex or 1) - 1][0]) for match in _PATTERN.finditer(text))
     return Content(text, [Span(*match.span(), style) for match, style in found if style])
@@ -115,7 +115,7 @@ class CodeView(RowList[int], keys="text"):
         begin, room = self._left // _HALF * _HALF, max(1, width - self._gutter)
         line = self.document.line(index)[begin : begin + 2 * _HALF]
         shown = line[: self._left - begin + room + _AHEAD]
-        text = coloured(shown) if self.document.is_program else Content(safe(shown))
+        text = colour_line(shown) if self.document.is_program else Content(safe(shown))
         if self._hits is not None:
             for hit in self._hits.pattern.finditer(safe(line)):
                 text = text.stylize("$background on $accent", hit.start(), hit.end())

@@ -67,7 +67,7 @@ def ask_parameters(app: App[Any], info: WorkloadInfo, choices: HomeOptions, take
     fields |= {
         "variants": FormField(
             "variants",
-            ", ".join(variant.name for variant in choices.included(info)),
+            ", ".join(variant.name for variant in choices.variants_of(info)),
             f"of {', '.join(every)}; the others are left out",
             lambda text: _variants(info, text),
         ),
@@ -227,12 +227,12 @@ Listed = Callable[["Path | None"], object]
 
 def rename(app: Profiler, entry: Entry, listed: Listed) -> None:
     def take(name: str) -> None:
-        def renamed(library: Library) -> Path:
+        def rename(library: Library) -> Path:
             after = library.rename(entry.path, name)
             app.session_moved(entry.path, after)
             return after
 
-        _change_library(app, listed, renamed)
+        _change_library(app, listed, rename)
 
     title = "Rename the session" if entry.job is None else "Rename the job"
     ask_text(app, title, FormField("new name", safe(entry.name), ""), take, "renames")

@@ -101,14 +101,14 @@ class HomeOptions:
                 f"{key_of('home.devices')} goes to them; Space unmarks one.",
             )
         for info in infos:
-            compiled = any(variant.how == "jit" for variant in self.included(info))
+            compiled = any(variant.how == "jit" for variant in self.variants_of(info))
             problem = "" if compiled else "has no compiled variant to compare"
             problem = "has a sweep: a comparison has one size" if self.of(info.name).sweep else problem
             if problem:
                 hint = f"{key_of('home.edit')} on it opens its parameters, which have sweep and variants."
                 raise UsageError(f"{info.name} {problem}", hint)
         device, preset = self.devices[0], self.preset
-        options = [(info, self.of(info.name), self.included(info)) for info in infos]
+        options = [(info, self.of(info.name), self.variants_of(info)) for info in infos]
 
         def plan(interpreter: Interpreter, folder: Path) -> list[PlannedRun]:
             from jaxprof.runner.sides import ComparedSide, SideOptions, plan_comparison
@@ -128,7 +128,7 @@ class HomeOptions:
 
         return plan
 
-    def included(self, info: WorkloadInfo) -> tuple[VariantInfo, ...]:
+    def variants_of(self, info: WorkloadInfo) -> tuple[VariantInfo, ...]:
         named = self.of(info.name).variants
         return tuple(variant for variant in info.variants if not named or variant.name in named)
 

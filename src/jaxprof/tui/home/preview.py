@@ -20,7 +20,7 @@ from jaxprof.report.renderers import Table
 from jaxprof.report.runs import parameters_text
 from jaxprof.tui.kit.drawing import cell, hang, mark, wrap_content
 from jaxprof.tui.kit.format import moment
-from jaxprof.tui.kit.python_source import highlighted
+from jaxprof.tui.kit.python_source import highlight_python
 from jaxprof.tui.kit.table_columns import table_lines
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def description(info: WorkloadInfo, choices: HomeOptions, entries: Sequence[Entr
     yield from _fact("Arguments", ", ".join(chosen.arguments), width)
     yield from (Content(""), _title("Variants"))
     name_width = min(24, max(8, *(len(variant.name) for variant in info.variants)))
-    included = choices.included(info)
+    included = choices.variants_of(info)
     for variant in info.variants:
         words = [variant.description or variant.how, "the baseline" if variant.name == info.baseline else ""]
         line = Content.assemble("  ", mark(variant in included), " ", cell(variant.name, name_width), "  ")
@@ -172,7 +172,7 @@ def description(info: WorkloadInfo, choices: HomeOptions, entries: Sequence[Entr
     yield from hang(Content(""), " ".join(info.description.split()), width)
     for variant in info.variants:
         yield from (Content(""), _title(f"Source of {safe(variant.name)}"))
-        yield from highlighted(variant.source or "# not available here").split("\n", allow_blank=True)
+        yield from highlight_python(variant.source or "# not available here").split("\n", allow_blank=True)
 
 
 def _title(words: str) -> Content:

@@ -21,7 +21,7 @@ from jaxprof.base.text import safe
 from jaxprof.devices import default_device
 from jaxprof.tui.home.device_list import DeviceList
 from jaxprof.tui.home.plan_options import HomeOptions, plan_line
-from jaxprof.tui.home.start_list import MOST_HERE, StartList, StartRow, explained, own_rows
+from jaxprof.tui.home.start_list import MOST_HERE, StartList, StartRow, explanation_lines, own_rows
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import HIDDEN, Hidden, in_thread, on
@@ -219,7 +219,7 @@ class HomeScreen(SessionScreen, keys="home"):
 
     def _preview(self, row: StartRow | None, width: int) -> list[Content]:
         if row is None or not (row.entry or row.workload):
-            return explained(row, width) if row is not None else []
+            return explanation_lines(row, width) if row is not None else []
         from jaxprof.tui.home.preview import description, session_summary  # not needed for the first frame
 
         if row.entry is not None:
@@ -228,16 +228,16 @@ class HomeScreen(SessionScreen, keys="home"):
         info = self._infos[row.workload]
         return list(description(info, self.choices, self._entries, width)) if info is not None else []
 
-    def _chosen(self) -> list[WorkloadInfo]:
-        return self._described(self._rows.marked) or ([self.info] if self.info is not None else [])
+    def _workloads_to_run(self) -> list[WorkloadInfo]:
+        return self._infos_of(self._rows.marked) or ([self.info] if self.info is not None else [])
 
-    def _described(self, keys: Iterable[Hashable]) -> list[WorkloadInfo]:
+    def _infos_of(self, keys: Iterable[Hashable]) -> list[WorkloadInfo]:
         described = (self._infos.get(str(key)) for key in keys)
         return [info for info in described if info is not None]
 
     def _show_plan(self) -> None:
         """Show in one line what Enter will run; of other rows, the preview says what it does."""
-        chosen = self._chosen() if self.info is not None else []
+        chosen = self._workloads_to_run() if self.info is not None else []
         line = plan_line(chosen, self.choices, self.app.size.width) if chosen else Content("")
         self.query_one("#plan", Static).update(line, layout=False)
 
@@ -254,7 +254,7 @@ class HomeScreen(SessionScreen, keys="home"):
     # -- what the user does ------------------------------------------------------------------------------------
 
     @on(RowList.Highlighted, "#start")
-    def _highlighted(self) -> None:
+    def _follow_cursor(self) -> None:
         """Show another row once the cursor has rested: that needs a new layout, which must not delay a held key."""
         self.refresh_bindings()
         if self._settling is not None:
@@ -287,7 +287,7 @@ class HomeScreen(SessionScreen, keys="home"):
         self.profiler.ask_for_file()
 
     def action_run(self) -> None:
-        if planned := self.choices.plan(self._chosen()):
+        if planned := self.choices.plan(self._workloads_to_run()):
             self.profiler.start_runs(planned)
 
     @on(RowList.Chosen, "#devices")
@@ -376,7 +376,7 @@ class HomeScreen(SessionScreen, keys="home"):
         sessions = [entry.path for entry in reversed(self._entries) if entry.path in both]
         if len(sessions) == 2:
             self.profiler.compare_sessions(*sessions)
-        elif len(infos := self._described(both)) == 2:
+        elif len(infos := self._infos_of(both)) == 2:
             self.profiler.start_comparison(self.choices.comparison(infos))
 
     def action_program(self, program: ProgramCommand | None = None) -> None:

@@ -118,16 +118,16 @@ def own_rows(
     from jaxprof.workloads.scripts import scripts_with_jax
 
     kept = list(entries)
-    first = [_kept(entry) for entry in kept if entry.running]
-    others = [_kept(entry) for entry in kept if not entry.running]
+    first = [_session_row(entry) for entry in kept if entry.running]
+    others = [_session_row(entry) for entry in kept if not entry.running]
     programs = scripts_with_jax(folder)
     rest = [_MORE_PROGRAMS] if most is not None and len(programs) > most else []
     here = [_program_row(path, kept) for path in programs[:most]]
-    functions = [*islice(_measured_functions(kept), most)]
+    functions = [*islice(_function_rows(kept), most)]
     return [*first, *functions, *here, *rest, *others, *([_OLDER] if more else [])] or list(WAYS)
 
 
-def _measured_functions(entries: Iterable[Entry]) -> Iterator[StartRow]:
+def _function_rows(entries: Iterable[Entry]) -> Iterator[StartRow]:
     """Yield the functions of files that are still here, those measured last first."""
     explains = "Enter asks whether to import it, with the arguments of the last time; then it can be measured again."
     specs = (plan.spec for entry in entries for plan in entry.planned if plan.spec.how != "program")
@@ -165,7 +165,7 @@ def _program_row(path: Path, entries: Iterable[Entry]) -> StartRow:
     return StartRow(shlex.join((path.name, *arguments)), "", explains, program=program, source=source)
 
 
-def _kept(entry: Entry) -> StartRow:
+def _session_row(entry: Entry) -> StartRow:
     note, trouble = ago(entry.modified_seconds), ""
     if entry.problem:
         trouble = "unreadable"
@@ -303,11 +303,11 @@ class StartList(RowList[StartRow], keys="start"):
             self.copy(str(self.entry.path))
 
 
-def explained(row: StartRow, width: int) -> list[Content]:
+def explanation_lines(row: StartRow, width: int) -> list[Content]:
     """Return what Enter does with a program or a way to measure, with the beginning of the program."""
     lines = wrap_content(Content.styled(safe(row.explains), "$text-muted"), width)
     if row.source:
-        from jaxprof.tui.kit.python_source import highlighted  # not needed for the first frame
+        from jaxprof.tui.kit.python_source import highlight_python  # not needed for the first frame
 
-        lines += [Content(""), *highlighted(row.source).wrap(width)]
+        lines += [Content(""), *highlight_python(row.source).wrap(width)]
     return lines

@@ -24,7 +24,7 @@ from jaxprof.facts import Fact, at
 from jaxprof.facts.processes import FIGURES
 from jaxprof.jobs.step_grid import OWN, PARTS_OF, RATIOS, STEP, StepGrid
 from jaxprof.tui.kit.canvas import Scale, ruler
-from jaxprof.tui.kit.drawing import styled_runs
+from jaxprof.tui.kit.drawing import join_styled
 from jaxprof.tui.kit.format import status_mark
 from jaxprof.tui.kit.guard import HIDDEN
 from jaxprof.tui.kit.row_list import RowList
@@ -84,7 +84,7 @@ def _time(at: float) -> str:
     return seconds(at, 2) if at else "0 s"
 
 
-def left_of(column: int, count: int, width: int) -> int:
+def column_start(column: int, count: int, width: int) -> int:
     """Return where one of `count` columns that share a width begins; with room, each has at least one cell."""
     return column * width // max(1, count)
 
@@ -153,12 +153,12 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
             TableColumn("host", lambda row: row.host, 5, most=24, fits=True, sort=at("host")),
         )
         self._columns_of: dict[str, tuple[Column, ...]] = {
-            "map": (*named, self._lost(priority=1), TableColumn("", self._steps, 60, weight=1)),
+            "map": (*named, self._loss_column(priority=1), TableColumn("", self._steps, 60, weight=1)),
             "ranks": (
                 *named,
                 TableColumn("status", lambda row: status_mark(row.status) + f" {safe(row.status)}", 11, priority=1,
                             sort=at("status")),
-                self._lost(),
+                self._loss_column(),
                 *(self._part(part, facts[f"{part_key(part)}_share"].reader()) for part in _PARTS),
                 *(self._figure(facts[key], width, priority) for key, width, priority in _FIGURES),
             ),
@@ -195,7 +195,7 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
         self._order = next((column for column in self._columns if column.title == order), self._first_order)
         self._layout = (-1, [])
         self.rearrange()
-        self._changed()
+        self._show_change()
 
     def haystack(self, row: ProcessFigures) -> str:
         return f"{row.index} {row.host} {row.status}"
@@ -204,7 +204,7 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
         before, self.grid = self.grid, grid
         if before is not None and self.column < len(before.steps) and len(grid.steps):
             self.column = max(0, bisect_right(grid.first_steps, float(before.first_steps[self.column])) - 1)
-        self._changed()
+        self._show_change()
 
     @property
     def columns(self) -> int:
@@ -247,7 +247,7 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
     def _index(self, row: ProcessFigures) -> Cell:
         return str(row.index), "bold $error" if row.index in self._late else "bold"
 
-    def _lost(self, priority: int = 0) -> Column:
+    def _loss_column(self, priority: int = 0) -> Column:
         def draw(row: ProcessFigures) -> Cell:
             lost = self._lost_seconds.get(row.index, 0.0)
             return (seconds(lost), "bold $warning") if lost else (UNKNOWN, "$quiet")
@@ -277,11 +277,11 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
             ratios, levels = grid.ratio[at].tolist(), grid.levels[at].tolist()
             column = self.column if row is self.current_row else None
             for at, (level, ratio) in enumerate(zip(levels, ratios, strict=True)):
-                room = left_of(at + 1, len(levels), width) - left_of(at, len(levels), width)
+                room = column_start(at + 1, len(levels), width) - column_start(at, len(levels), width)
                 style = STYLES[max(0, level)]
                 yield mark_of(level, ratio) * room, f"reverse {style}" if at == column else style
 
-        return lambda width: styled_runs(marks(width))
+        return lambda width: join_styled(marks(width))
 
     # -- keys and mouse ---------------------------------------------------------------------------------------
 
@@ -292,7 +292,7 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
     def on_resize(self) -> None:
         self.post_message(self.Changed())
 
-    def _changed(self) -> None:
+    def _show_change(self) -> None:
         self._drawn_rows.clear()
         self.refresh()
         self.post_message(self.Changed())
@@ -303,16 +303,16 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
     def _go_to_column(self, column: int) -> None:
         count = len(self.grid.steps) if self.grid is not None else 0
         self.column = max(0, min(count - 1, column))
-        self._changed()
+        self._show_change()
 
     def action_values(self, step: int) -> None:
         self.values_of = SHOWN[(SHOWN.index(self.values_of) + step) % len(SHOWN)]
-        self._changed()
+        self._show_change()
 
     def on_click(self, event: events.Click) -> None:
         offset, steps = event.get_content_offset(self), self._layout_for(self.scrollable_content_region.width)[-1]
         count = len(self.grid.steps) if self.grid is not None else 0
         if offset is not None and count and self.view == "map" and 0 <= offset.x - steps.left < steps.width:
             x = offset.x - steps.left
-            column = next(at for at in range(count) if left_of(at + 1, count, steps.width) > x)
+            column = next(at for at in range(count) if column_start(at + 1, count, steps.width) > x)
             self._go_to_column(column)

@@ -12,7 +12,7 @@ from textual.content import Content
 
 from jaxprof.base.text import columns
 from jaxprof.base.values import frozen
-from jaxprof.tui.kit.drawing import styled_runs
+from jaxprof.tui.kit.drawing import join_styled
 
 _DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 """Bit of each dot, by column (0, 1) and row (0 to 3) in its cell."""
@@ -61,14 +61,14 @@ class Canvas:
         cells = range(column, column + length)
         return not any(self._bits[row][cell] or self._covers[row][cell] for cell in cells)
 
-    def framed(self, labels: Mapping[int, str], gutter: int) -> list[Content]:
+    def with_axis(self, labels: Mapping[int, str], gutter: int) -> list[Content]:
         """Return the canvas line by line, to the right of an axis of `gutter` columns with labels at some rows."""
         lines = []
         for row in range(self.height):
             label = (labels.get(row, "").rjust(gutter), "$text-muted")
             cells = zip(self._bits[row], self._covers[row], self._styles[row], strict=True)
             drawn = ((cover or (chr(_FIRST + bits) if bits else " "), style) for bits, cover, style in cells)
-            lines.append(Content.assemble(label, ("┤" if row in labels else "│", "$rule"), styled_runs(drawn)))
+            lines.append(Content.assemble(label, ("┤" if row in labels else "│", "$rule"), join_styled(drawn)))
         return lines
 
     def row_of(self, up: float) -> int:

@@ -80,7 +80,7 @@ def first_with_capture(session: Session, wanted: str) -> str:
 CAPTURE_SECONDS = 2.0
 
 
-def uncaptured_program(session: Session) -> Run | None:
+def program_without_capture(session: Session) -> Run | None:
     """Return the program of `session` if none of its captures has been read; None for other sessions."""
     program = next((run for run in session.runs.values() if run.is_program), None)
     return program if program is not None and last_window(session) == ("", "") else None

@@ -51,11 +51,11 @@ class Dialog(Guarded, ModalScreen[Answer], keys="dialog"):
     HORIZONTAL_BREAKPOINTS = VERTICAL_BREAKPOINTS = _NO_BREAKPOINTS
 
     def ask(self, app: App[Any] | Host, take: Callable[[Answer], object]) -> None:
-        def answered(answer: Answer | None) -> None:
+        def take_answer(answer: Answer | None) -> None:
             if answer is not None:
                 take(answer)
 
-        app.push_screen(self, answered)
+        app.push_screen(self, take_answer)
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:
         event.refresh_styles = False  # each widget was styled when it was made
@@ -112,17 +112,17 @@ class ReportDialog(TextDialog):
         self._read = read
 
     def on_mount(self) -> None:
-        def refused(error: JaxprofError) -> None:
+        def show_error(error: JaxprofError) -> None:
             self._take(partial(plain_lines, str(error), style="$error"))
 
-        in_thread(self, self._read, "report", then=self._take, failed=refused)
+        in_thread(self, self._read, "report", then=self._take, failed=show_error)
 
     def _take(self, draw: Draw) -> None:
         self._draw = draw
         self.query_one(Lines).show(self.lines)
 
 
-def derived_dialog(title: str, derive: Callable[[], Iterable[Piece]]) -> ReportDialog:
+def report_dialog(title: str, derive: Callable[[], Iterable[Piece]]) -> ReportDialog:
     """Return the dialog with a report that `derive` makes, in a thread."""
 
     def read() -> Draw:

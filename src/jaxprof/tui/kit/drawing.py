@@ -35,7 +35,7 @@ def whole_parts(parts: Iterable[str | Content], width: int) -> Content:
     return line
 
 
-def styled_runs(characters: Iterable[tuple[str, str]]) -> Content:
+def join_styled(characters: Iterable[tuple[str, str]]) -> Content:
     """Join characters with their styles into one line; neighbours of the same style are merged."""
     return Content.assemble(
         *(("".join(text for text, _ in run), style) for style, run in groupby(characters, key=lambda pair: pair[1]))
@@ -58,7 +58,7 @@ def bar(fraction: float | None, width: int, style: str = "$bar", track: str = "o
 
 def parts_bar(parts: Sequence[tuple[float, str]], whole: float, width: int) -> Content:
     """Return amounts of `whole` end to end, each in its style, to an eighth of a column."""
-    return styled_runs(stacked_cells(parts, whole, width, EIGHTHS))
+    return join_styled(stacked_cells(parts, whole, width, EIGHTHS))
 
 
 def stacked_cells(parts: Sequence[tuple[float, str]], whole: float, length: int, eighths: str) -> list[tuple[str, str]]:
@@ -81,7 +81,7 @@ def stacked_cells(parts: Sequence[tuple[float, str]], whole: float, length: int,
     return characters
 
 
-def named_bar(parts: Iterable[tuple[str, float, str]], width: int) -> Content:
+def bar_with_names(parts: Iterable[tuple[str, float, str]], width: int) -> Content:
     """Return amounts end to end over `width` columns, each with its name and share where they fit, in its style."""
     rows = [*parts]
     total, done, used = sum(amount for _, amount, _ in rows), 0.0, 0
@@ -145,7 +145,7 @@ def hang(head: Content, text: str, width: int, style: str = "") -> list[Content]
     return [*above, head + (lines[0] if lines else ""), *(Content(" " * indent) + line for line in lines[1:])]
 
 
-def stacked(parts: Iterable[tuple[float, str, str]], whole: float, width: int) -> Content:
+def stack_parts(parts: Iterable[tuple[float, str, str]], whole: float, width: int) -> Content:
     """Return the parts end to end, each an amount of `whole`; a part that is not 0 has at least one column."""
     pieces, reached, used = [], 0.0, 0
     for amount, character, style in parts:

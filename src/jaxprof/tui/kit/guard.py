@@ -85,7 +85,7 @@ class Guarded(MessagePump):
         super().__init_subclass__(**options)
         for name, method in list(vars(cls).items()):
             if inspect.isfunction(method) and (name in CALLED_BY_NAME or name.startswith(CALLED_BY_PREFIX)):
-                setattr(cls, name, guarded(method))
+                setattr(cls, name, guard_method(method))
 
     def call_next(self, callback: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
         super().call_next(_call, self, callback, *args, **kwargs)
@@ -130,10 +130,10 @@ class Guarded(MessagePump):
 def on(message: type[Message], selector: str | None = None) -> Callable[[Handler], Handler]:
     """Return Textual's `on` for a handler whose exceptions do not escape."""
     register = textual.on(message, selector)
-    return lambda method: register(guarded(method))
+    return lambda method: register(guard_method(method))
 
 
-def guarded(method: Handler) -> Handler:
+def guard_method(method: Handler) -> Handler:
     """Wrap a method of a node: an exception is shown, and the method then returns the value from `CALLED_BY_NAME`."""
     name = getattr(method, "__name__", "")
     where, otherwise = f".{name}", CALLED_BY_NAME.get(name, lambda node: None)
@@ -141,29 +141,29 @@ def guarded(method: Handler) -> Handler:
     if inspect.isgeneratorfunction(method):
 
         @wraps(method)
-        def made(self: MessagePump, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        def iterate(self: MessagePump, *args: Any, **kwargs: Any) -> Iterator[Any]:
             with _Boundary(self, where):
                 yield from method(self, *args, **kwargs)
 
-        return made  # type: ignore[return-value]
+        return iterate  # type: ignore[return-value]
 
     if inspect.iscoroutinefunction(method):
 
         @wraps(method)
-        async def awaited(self: MessagePump, *args: Any, **kwargs: Any) -> Any:
+        async def await_method(self: MessagePump, *args: Any, **kwargs: Any) -> Any:
             with _Boundary(self, where):
                 return await method(self, *args, **kwargs)
             return otherwise(self)
 
-        return awaited  # type: ignore[return-value]
+        return await_method  # type: ignore[return-value]
 
     @wraps(method)
-    def called(self: MessagePump, *args: Any, **kwargs: Any) -> Any:
+    def call(self: MessagePump, *args: Any, **kwargs: Any) -> Any:
         with _Boundary(self, where):
             return method(self, *args, **kwargs)
         return otherwise(self)
 
-    return called  # type: ignore[return-value]
+    return call  # type: ignore[return-value]
 
 
 class _Boundary:

@@ -21,7 +21,7 @@ from jaxprof.base.units import counted, scaled, seconds
 from jaxprof.base.values import frozen
 from jaxprof.stats.summary import Modes, Summary, modes_text
 from jaxprof.tui.kit.canvas import Canvas, Scale, axis_lines, spanning
-from jaxprof.tui.kit.drawing import SPARKS, stacked_cells, styled_runs
+from jaxprof.tui.kit.drawing import SPARKS, join_styled, stacked_cells
 
 STYLES = ("$baseline", "$primary", "$phase-compile", "$phase-transfer", "$phase-lower", "$phase-first", "$better")
 MARKERS = "●▲◆■○◇□"
@@ -110,15 +110,15 @@ def line_plot(
     for mark in marks:
         _put_mark(canvas, mark, x_scale, y_scale)
     head = _head(lines, x_axis, y_axis, width)
-    return _framed(canvas, head, numbers, y_scale, axis_lines(x_scale, x_axis.text, gutter, canvas.width))
+    return _with_axes(canvas, head, numbers, y_scale, axis_lines(x_scale, x_axis.text, gutter, canvas.width))
 
 
-def _framed(
+def _with_axes(
     canvas: Canvas, head: Content, numbers: Mapping[float, str], scale: Scale, below: Sequence[Content]
 ) -> Content:
     """Return a plot between its head and the axis `below`, with the `numbers` of its upright `scale` beside it."""
     labels = {canvas.row_of(scale.fraction(tick)): text for tick, text in numbers.items()}
-    return Content("\n").join([head, *canvas.framed(labels, below[0].cell_length - canvas.width - 1), *below])
+    return Content("\n").join([head, *canvas.with_axis(labels, below[0].cell_length - canvas.width - 1), *below])
 
 
 LIMIT_IN_VIEW = 4.0
@@ -157,7 +157,7 @@ def area_plot(
         canvas.put(column, canvas.row_of(y_scale.fraction(mark.y)), mark.character, mark.style)
     above = [PlotLine(f"{limit.label}, above", (), limit.style, limit.character)] * (limit.y > y_scale.high)
     head = _head([band for band, each in zip(bands, sizes, strict=True) if any(each)] + above, x_axis, y_axis, width)
-    return _framed(canvas, head, numbers, y_scale, axis_lines(x_scale, x_axis.text, gutter, canvas.width))
+    return _with_axes(canvas, head, numbers, y_scale, axis_lines(x_scale, x_axis.text, gutter, canvas.width))
 
 
 def nothing(text: str, width: int, height: int) -> Content:
@@ -237,12 +237,12 @@ def distribution(
     for row in range(room):
         below = (room - 1 - row) * 8
         text = "".join(f" {SPARKS}"[min(8, max(0, tall - below))] for tall in eighths)
-        rows.append(styled_runs((text[at], "$accent" if at in within else "$bar") for at in range(len(text))))
+        rows.append(join_styled((text[at], "$accent" if at in within else "$bar") for at in range(len(text))))
     peaks = {column(peak) for peak in ([summary.median] if modes is None else [modes.low, modes.high])}
     slower = f"+{above} slower" if above else ""
     numbers = axis_lines(scale, seconds_tick, -1, width, slower)[1]
     usual = {True: ("━", "bold $accent"), False: ("─", "$rule")}
-    axis = styled_runs(("┻", "bold $foreground") if at in peaks else usual[at in within] for at in range(width))
+    axis = join_styled(("┻", "bold $foreground") if at in peaks else usual[at in within] for at in range(width))
     return Content("\n").join([*modes_lines, *rows, axis, numbers])
 
 

@@ -12,7 +12,7 @@ from jaxprof.analysis.programs.result import CALLS, NOT_SEEN, ProgramResult
 from jaxprof.base.text import safe, shorten
 from jaxprof.base.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
 from jaxprof.tui import clock
-from jaxprof.tui.kit.drawing import cell, named_bar, whole_parts
+from jaxprof.tui.kit.drawing import bar_with_names, cell, whole_parts
 from jaxprof.tui.kit.format import elapsed_text, location_text, status_mark
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def share_bar(shares: Mapping[str, float], width: int) -> Content:
         (state_title(state), took, f"{'$text-muted' if state == NOT_SEEN else '$background'} on {state_style(state)}")
         for state, took in in_order(shares)
     )
-    return named_bar(parts, width)
+    return bar_with_names(parts, width)
 
 
 _DOING = {"trace": "tracing", "lower": "lowering", "compile": "compiling"}

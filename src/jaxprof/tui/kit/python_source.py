@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 
 @lru_cache(maxsize=128)
-def highlighted(source: str) -> Content:
+def highlight_python(source: str) -> Content:
     """Return `source` with its lines made safe and coloured as Python."""
     from textual.highlight import highlight  # late, because it would delay the first frame
 
     return highlight("\n".join(safe_lines(source.rstrip())), language="python")
 
 
-def numbered(lines: Sequence[tuple[int, str]], here: int | None, width: int, *, dim: bool = False) -> list[Content]:
+def number_lines(lines: Sequence[tuple[int, str]], here: int | None, width: int, *, dim: bool = False) -> list[Content]:
     """Return lines of source with numbers and colours; a mark shows the line `here`, `dim` lets the others recede."""
-    code = highlighted("\n".join(text for _, text in lines) + "\n#").split("\n")  # the comment keeps blank lines
+    code = highlight_python("\n".join(text for _, text in lines) + "\n#").split("\n")  # the comment keeps blank lines
     digits = max((len(str(number)) for number, _ in lines), default=1)
     drawn = []
     for (number, _), text in zip(lines, code, strict=False):
@@ -60,7 +60,7 @@ def source_facts(
     source = source_lines(where, sources, around)
     indent = min((len(line) - len(line.lstrip()) for _, line in source if line.strip()), default=0)
     lines = [(number, line[indent:][:400]) for number, line in source if line.strip() or number == where.line]
-    facts += numbered(lines, where.line, width, dim=True)
+    facts += number_lines(lines, where.line, width, dim=True)
     if not source:
         facts.append(Content.styled(f"  {_why_unread(where.file, sources)}", "$quiet"))
     if library is not None:
@@ -107,7 +107,7 @@ class SourceLines(TextDialog, keys="source"):
         if not self._lines:
             words = f"{self._where.text}: {self._unread}"
             return [Content.styled(safe(words), "$text-muted")]
-        return numbered(self._lines, self._where.line, width)
+        return number_lines(self._lines, self._where.line, width)
 
     def action_copy(self) -> None:
         self.copy(self._where.text)

@@ -108,8 +108,8 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
 
     # -- hooks ------------------------------------------------------------------------------------------------
 
-    def arranged(self) -> dict[Hashable, Row | Heading]:
-        return self.sorted_rows(self.left_by_filter())
+    def order_rows(self) -> dict[Hashable, Row | Heading]:
+        return self.sort_rows(self.left_by_filter())
 
     def haystack(self, row: Row) -> str:
         """Return the text that the filter searches: by default what the row shows."""
@@ -181,7 +181,7 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
             self.move_to(0)
 
     def rearrange(self) -> None:
-        lines = self.arranged()
+        lines = self.order_rows()
         same, self._rows = list(lines) == self._keys, lines
         if not same:
             self.set_keys(list(lines))
@@ -355,7 +355,7 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
             return f"{self.UNSORTED} {'▴' if self.backwards else '▾'}" if named else ""
         return f"by {self._order.title} {'▴' if self.backwards else '▾'}"
 
-    def sorted_rows(self, rows: dict[Hashable, Row | Heading]) -> dict[Hashable, Row | Heading]:
+    def sort_rows(self, rows: dict[Hashable, Row | Heading]) -> dict[Hashable, Row | Heading]:
         if self._order is None or self._order.sort is None:
             return dict(reversed([*rows.items()])) if self.backwards else rows
         sort: Callable[[Any], object] = self._order.sort
@@ -480,17 +480,17 @@ class TreeView(RowList[Row], keys="tree"):
         """Return the rows inside this one, by keys that no other row has; empty if there is nothing to open."""
         raise NotImplementedError
 
-    def arranged(self) -> dict[Hashable, Row | Heading]:
+    def order_rows(self) -> dict[Hashable, Row | Heading]:
         self._around = {}
-        return dict(self._seen(super().arranged()))
+        return dict(self._with_opened(super().order_rows()))
 
-    def _seen(self, rows: Mapping[Hashable, Row | Heading]) -> Iterator[tuple[Hashable, Row | Heading]]:
+    def _with_opened(self, rows: Mapping[Hashable, Row | Heading]) -> Iterator[tuple[Hashable, Row | Heading]]:
         for key, row in rows.items():
             yield key, row
             if key in self.opened and not isinstance(row, Heading):
                 below = self.inside(key, row)
                 self._around |= dict.fromkeys(below, key)
-                yield from self._seen(below)
+                yield from self._with_opened(below)
 
     def can_open(self, key: Hashable | None) -> bool:
         row = self.row(key)

@@ -124,14 +124,14 @@ def text_of(value: Cell) -> str:
     return safe(text) if isinstance(text, str) else ""
 
 
-def drawn(value: Cell, width: int, *, right: bool = False, style: str = "", cut: Cut | None = None) -> Content:
+def draw_cell(value: Cell, width: int, *, right: bool = False, style: str = "", cut: Cut | None = None) -> Content:
     if width <= 0:
         return Content("")
     if isinstance(value, str | tuple):
         text, style = (value, style) if isinstance(value, str) else value
         return cell(text, width, style, right=right, cut=cut)
     if isinstance(value, Span):
-        return drawn(value.content, width, style=style)
+        return draw_cell(value.content, width, style=style)
     content = value if isinstance(value, Content) else value(width)
     gap = width - content.cell_length
     if gap < 0:
@@ -146,13 +146,13 @@ def row_line(row: Row, layout: Sequence[LaidOutColumn[Row]], width: int) -> Cont
         column = part.column
         value = column.cell(row)
         size = width - part.left if isinstance(value, Span) else part.width
-        contents.append(drawn(value, size, right=column.right, style=column.style, cut=column.cut))
+        contents.append(draw_cell(value, size, right=column.right, style=column.style, cut=column.cut))
         if isinstance(value, Span):
             break
-    return _joined(contents, layout)
+    return _join_cells(contents, layout)
 
 
-def _joined(contents: Sequence[Content], layout: Sequence[LaidOutColumn[Row]]) -> Content:
+def _join_cells(contents: Sequence[Content], layout: Sequence[LaidOutColumn[Row]]) -> Content:
     parts, reached = [], 0
     for content, part in zip(contents, layout, strict=False):
         parts += [Content(" " * (part.left - reached)), content]
@@ -170,7 +170,7 @@ def header_line(
             arrow = "▴" if backwards else "▾"
             title = f"{arrow} {title}" if right else f"{title} {arrow}"
         titles.append(cell(title, part.width, "bold" if part.column is sorted_by else "", right=right))
-    return _joined(titles, layout)
+    return _join_cells(titles, layout)
 
 
 def table_lines(table: Table[Any], width: int) -> Iterator[Content]:

@@ -18,7 +18,7 @@ from jaxprof.base.units import UNKNOWN, bytes_, counted
 from jaxprof.facts.memory import source_line
 from jaxprof.report.memory import memory_heading
 from jaxprof.tui.keys import in_words
-from jaxprof.tui.kit.drawing import bar, hang, named_bar, whole_parts
+from jaxprof.tui.kit.drawing import bar, bar_with_names, hang, whole_parts
 from jaxprof.tui.kit.guard import HIDDEN, Guarded, in_thread
 from jaxprof.tui.kit.picture import Lines, Picture, show_titles
 from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, area_plot, count_tick, line_plot, seconds_tick, whole_tick
@@ -186,7 +186,7 @@ class MemoryView(Guarded, Container, keys="memory"):
                 yield from hang(Content(""), text, width)
             if whole and picture.schedule is None:  # else the plot has them
                 parts = picture.parts.items()
-                yield named_bar(((kind, size, f"$background on {STYLES[kind][1]}") for kind, size in parts), width)
+                yield bar_with_names(((kind, size, f"$background on {STYLES[kind][1]}") for kind, size in parts), width)
             if measured is not None:
                 yield measured.truncate(width, ellipsis=True)
 

@@ -36,8 +36,8 @@ from jaxprof.tui.kit.captures import (
     first_with_capture,
     how_to_capture,
     nothing_was_run,
+    program_without_capture,
     source_of,
-    uncaptured_program,
     views_of,
     whole_of,
     why_no_capture,
@@ -91,7 +91,7 @@ def _devices(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
     span = next((device.span_seconds for device in devices if device.span_seconds is not None), None)
     note = f"idle and busy are of the whole {seconds(span)}" if span is not None else ""
     shown = [fact for fact in DEVICE_STEPS if width >= 100 or fact.key != "quartiles_seconds"]
-    return _listed("Devices", note, Table(shown, devices, most=DEVICES, rest="and {} more devices"), (), width)
+    return _table_lines("Devices", note, Table(shown, devices, most=DEVICES, rest="and {} more devices"), (), width)
 
 
 def _kernels(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
@@ -108,7 +108,7 @@ def _kernels(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
         table = replace(table, most=KERNELS, rest="and {} more kernels")
         if max(map(columns, text_lines(table))) <= width:
             break
-    yield from _listed("Kernels", "self time", table, targets, width)
+    yield from _table_lines("Kernels", "self time", table, targets, width)
     for device, took in profile.unattributed_seconds.items():
         if took > 0:
             words = f"{seconds(took)} on {device} belong to no HLO op, copies included"
@@ -119,10 +119,10 @@ def _programs(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
     table = Table(_PROGRAM, profile.programs, most=PROGRAMS, rest="and {} more programs")
     shown = profile.programs[:PROGRAMS]
     targets = (FactTarget("", "", run=program.run.id) if program.has_hlo else None for program in shown)
-    return _listed("Programs", "", table, targets, width)
+    return _table_lines("Programs", "", table, targets, width)
 
 
-def _listed(
+def _table_lines(
     title: str, note: str, table: Table[Any], targets: Iterable[FactTarget | None], width: int
 ) -> Iterator[FactLine]:
     """Yield a table of a report below its title, each row with its target; nothing if it has no rows."""
@@ -329,7 +329,7 @@ class ProfileScreen(ViewsScreen, keys="profile"):
         """Return why there is nothing to show: nothing was run, or the program was not captured; empty otherwise."""
         if run is None:
             return nothing_was_run(self.profiler)
-        program = uncaptured_program(self.profiler.session)
+        program = program_without_capture(self.profiler.session)
         return how_to_capture(self.profiler, program) if program is run else ""
 
     def _show_memory(self, run: Run | None) -> None:
@@ -367,7 +367,7 @@ class ProfileScreen(ViewsScreen, keys="profile"):
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         """Hide the capture unless one is missing, absent views, and the filter where there is no list of lines."""
         session, run = self.profiler.session, self.run
-        if action == "capture" and not can_capture(self.profiler, uncaptured_program(session)):
+        if action == "capture" and not can_capture(self.profiler, program_without_capture(session)):
             return HIDDEN
         if action == "tab" and parameters == ("overview",) and (run is None or whole_of(session, run) is None):
             return HIDDEN
@@ -380,7 +380,7 @@ class ProfileScreen(ViewsScreen, keys="profile"):
     # -- keys -------------------------------------------------------------------------------------------------
 
     def action_capture(self) -> None:
-        capture(self.profiler, uncaptured_program(self.profiler.session))
+        capture(self.profiler, program_without_capture(self.profiler.session))
 
     def action_choose_run(self) -> None:
         session = self.profiler.session

@@ -25,7 +25,7 @@ from jaxprof.events import SourceLocation
 from jaxprof.report.program import TIME_LINE, parts_beside, time_line_rows
 from jaxprof.report.renderers import Table
 from jaxprof.tui.kit.canvas import Scale, ruler
-from jaxprof.tui.kit.drawing import cell, hang, spark, stacked
+from jaxprof.tui.kit.drawing import cell, hang, spark, stack_parts
 from jaxprof.tui.kit.format import location_text
 from jaxprof.tui.kit.guard import HIDDEN
 from jaxprof.tui.kit.picture import Lines, ScrollPane
@@ -79,7 +79,7 @@ class TimeTree(TreeView[TimeNode], keys="time_tree"):
         """`what` is the title of the names, `note` that of the notes."""
         super().__init__(
             (
-                TableColumn(what, self._indented, 34, weight=4, most=64),
+                TableColumn(what, self._tree_cell, 34, weight=4, most=64),
                 TableColumn(note, lambda node: node.note, 12, weight=1, most=24, priority=1, style="$text-muted"),
                 TableColumn("times", lambda node: integer(node.count) if node.count > 1 else "", 5, right=True,
                        style="$text-muted"),
@@ -126,9 +126,9 @@ class TimeTree(TreeView[TimeNode], keys="time_tree"):
     def order_in_words(self) -> str:
         return " · ".join(filter(None, (self._tree_name, seconds(self._whole) if self._whole else "")))
 
-    def arranged(self) -> dict[Hashable, TimeNode | Heading]:
+    def order_rows(self) -> dict[Hashable, TimeNode | Heading]:
         if not self._words:
-            return super().arranged()
+            return super().order_rows()
         longest_first = sorted(self._of_path.items(), key=lambda row: -row[1].seconds)
         return {path: node for path, node in longest_first if self._has_words(node)}
 
@@ -136,7 +136,7 @@ class TimeTree(TreeView[TimeNode], keys="time_tree"):
         shown = () if self._words else row.inside
         return {self._placed_at[id(inner)][0]: inner for inner in shown if id(inner) in self._placed_at}
 
-    def _indented(self, node: TimeNode) -> Drawing:
+    def _tree_cell(self, node: TimeNode) -> Drawing:
         path, _ = self._placed_at[id(node)]
 
         def draw(width: int) -> Content:
@@ -156,7 +156,7 @@ class TimeTree(TreeView[TimeNode], keys="time_tree"):
         began = 0.0 if self._words else self._placed_at[id(node)][1]
         inside = node.seconds - node.self_seconds
         parts = ((began, " ", ""), (inside, "░", "$quiet"), (node.self_seconds, "█", node.style))
-        return lambda width: stacked(parts, self._whole or 1.0, width)
+        return lambda width: stack_parts(parts, self._whole or 1.0, width)
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         return HIDDEN if action == "sort" and len(self._trees) < 2 else super().why_not(action, parameters)

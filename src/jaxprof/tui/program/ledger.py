@@ -24,7 +24,7 @@ from jaxprof.report.program_words import why_again, words
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.kit.dialogs import TextDialog
-from jaxprof.tui.kit.drawing import bar, cell, hang, spark, styled_runs
+from jaxprof.tui.kit.drawing import bar, cell, hang, join_styled, spark
 from jaxprof.tui.kit.format import location_in_full, location_text
 from jaxprof.tui.kit.plots import seconds_tick
 from jaxprof.tui.kit.python_source import SourceLines
@@ -98,7 +98,7 @@ def compile_strip(result: ProgramResult, width: int) -> list[Content]:
     heights = spark([each / most if style else None for each, style in zip(took, styles, strict=True)], room).plain
     axis = ruler(Scale(0.0, result.wall_seconds), room, lambda tick, _: seconds_tick(tick))
     return [
-        label + styled_runs(zip(heights, styles, strict=True)),
+        label + join_styled(zip(heights, styles, strict=True)),
         Content.styled(" " * label.cell_length + axis, "$quiet"),
     ]
 

@@ -15,7 +15,7 @@ from jaxprof.report.renderers import Headline, Piece, Prose
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from jaxprof.tui.keys import key_of
-from jaxprof.tui.kit.dialogs import ReportDialog, derived_dialog
+from jaxprof.tui.kit.dialogs import ReportDialog, report_dialog
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,7 +84,7 @@ def of_runs(session: Session, first: str, second: str) -> ReportDialog:
         difference = session_difference(session, session, run_before=first, run_after=second)
         yield from (*verdict(difference), *comparison_pieces(difference))
 
-    return derived_dialog(f"{session.runs[first].label} and {session.runs[second].label}", derive)
+    return report_dialog(f"{session.runs[first].label} and {session.runs[second].label}", derive)
 
 
 def of_sessions(first: Path, second: Path) -> ReportDialog:
@@ -92,4 +92,4 @@ def of_sessions(first: Path, second: Path) -> ReportDialog:
     def derive() -> Iterator[Piece]:
         return comparison_pieces(session_difference(load(first, Session), load(second, Session)))
 
-    return derived_dialog(f"{first.stem} and {second.stem}", derive)
+    return report_dialog(f"{first.stem} and {second.stem}", derive)

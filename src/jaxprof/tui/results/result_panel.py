@@ -108,7 +108,7 @@ class ResultPanel(ScrollPane):
         run = result.run
         live, name = run.shown.status == "running", baseline_name(session, run)
 
-        def left(width: int) -> Iterator[Content]:
+        def figures_column(width: int) -> Iterator[Content]:
             if run.is_program:
                 yield OF_PROGRAM
             else:
@@ -118,7 +118,7 @@ class ResultPanel(ScrollPane):
 
         def right(width: int) -> Iterator[Content]:
             if result.run.compiles:
-                yield from (Content(""), *table_lines(compiled_table(result), width))
+                yield from (Content(""), *table_lines(compile_table(result), width))
             yield from _under("environment", environment_lines(result, width))
 
         def phases(width: int) -> list[Content]:
@@ -128,7 +128,7 @@ class ResultPanel(ScrollPane):
             told = [line for each in findings for line in finding_lines(each, width)]
             return [*failure_lines(result, width), *phase_line(result, width), *_under("what to do", told)]
 
-        for part, draw in {"head": head, "left": left, "right": right, "each-phase": phases}.items():
+        for part, draw in {"head": head, "left": figures_column, "right": right, "each-phase": phases}.items():
             self.query_one(f"#{part}", Lines).show(draw)
 
 
@@ -244,11 +244,11 @@ def phase_table(result: RunResult) -> Table[str]:
     """Return the table of all phases, with start-up and copies: time, bytes, rate, and how it was measured."""
     timings = result.run.phases
 
-    def moved(phase: str) -> int | None:
+    def bytes_of(phase: str) -> int | None:
         return timings[phase].bytes if phase in timings else None
 
     def rate(phase: str) -> str:
-        took, count = result.phase_seconds[phase], moved(phase)
+        took, count = result.phase_seconds[phase], bytes_of(phase)
         if phase in timings and timings[phase].zero_copy:
             return "zero-copy"
         return scaled(count / took, "B/s") if count and took else ""
@@ -263,7 +263,7 @@ def phase_table(result: RunResult) -> Table[str]:
     columns: Facts[str] = (
         column("phase", lambda phase: phase.replace("_", " ")),
         column("time", lambda phase: result.phase_seconds[phase], seconds),
-        column("bytes", moved, lambda count: "" if count is None else bytes_(count)),
+        column("bytes", bytes_of, lambda count: "" if count is None else bytes_(count)),
         column("rate", rate, str, right=True),
         column("", note, str, gives_way=True),
     )
@@ -305,7 +305,7 @@ def failure_lines(result: RunResult, width: int) -> list[Content]:
     return lines
 
 
-def compiled_table(result: RunResult) -> Table[tuple[str, float]]:
+def compile_table(result: RunResult) -> Table[tuple[str, float]]:
     totals: dict[str, float] = {}
     for compiled in result.run.compiles:
         totals[compiled.function] = totals.get(compiled.function, 0.0) + compiled.seconds

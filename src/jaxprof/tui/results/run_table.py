@@ -136,13 +136,13 @@ class RunTable(RowList[RunResult]):
         if self._session is not None:
             self.redraw({run.id for run in self._session.runs.values() if run.shown.status == "running"})
 
-    def arranged(self) -> dict[Hashable, RunResult | Heading]:
+    def order_rows(self) -> dict[Hashable, RunResult | Heading]:
         rows: dict[Hashable, RunResult | Heading] = {}
         for group in self.groups:
             note = parameters_text(group.parameters)
             heading = Heading(f" {group.workload}  {note}", "bold $primary")
             rows["group", group.workload, note, group.runs[0].run.id] = heading
-            rows |= self.sorted_rows({run_result.run.id: run_result for run_result in group.runs})
+            rows |= self.sort_rows({run_result.run.id: run_result for run_result in group.runs})
         return rows
 
     # -- cells ------------------------------------------------------------------------------------------------

@@ -113,7 +113,7 @@ MOST_OF_A_KIND = 200
 PLACEHOLDER = "Search actions, kernels, lines, functions, sessions"
 
 
-def _found(kind: str, name: str, note: str, go: Callable[[], Any]) -> SimpleCommand:
+def _search_result(kind: str, name: str, note: str, go: Callable[[], Any]) -> SimpleCommand:
     return SimpleCommand(f"{kind:<10}{safe(name)}", go, safe(note))
 
 
@@ -123,11 +123,11 @@ def open_palette(app: Profiler) -> None:
         return
     listed = sorted(actions(app.screen), key=lambda action: not action.in_bar)
     works: list[CommandListItem] = [
-        _found(each.keys, each.label, each.does, partial(app.run_action, each.name, each.node))
+        _search_result(each.keys, each.label, each.does, partial(app.run_action, each.name, each.node))
         for each in listed
         if each.enabled
     ]
-    works.append(_found("setting", "Theme", f"colours: {app.theme}", app.action_change_theme))
+    works.append(_search_result("setting", "Theme", f"colours: {app.theme}", app.action_change_theme))
     providers = (SimpleProvider(app.screen, works), SearchProvider)
     app.push_screen(CommandPalette(providers=providers, placeholder=PLACEHOLDER))  # type: ignore[arg-type]
 
@@ -140,7 +140,7 @@ class SearchProvider(Provider):
         found: list[CommandListItem] = [*of_session(app)]
         for entry in await asyncio.to_thread(lambda: [*app.library().entries()]):
             kind, go = "session" if entry.job is None else "job", partial(app.open_session, entry.path)
-            found.append(_found(kind, entry.name, str(entry.path.parent), go))
+            found.append(_search_result(kind, entry.name, str(entry.path.parent), go))
         self._found = SimpleProvider(self.screen, found)(self.screen, self.match_style)
 
     async def search(self, query: str) -> Hits:
@@ -158,13 +158,15 @@ def of_session(app: Profiler) -> Iterator[SimpleCommand]:
         slowest = sorted(seconds_per_call(run).items(), key=lambda pair: -pair[1])
         for name, duration in slowest[:MOST_OF_A_KIND]:
             note = f"{seconds(duration)} a call, {run.label}"
-            yield _found("kernel", name, note, partial(app.show, Destination("hlo", run=run.id, kernel=name)))
+            yield _search_result("kernel", name, note, partial(app.show, Destination("hlo", run=run.id, kernel=name)))
     for program in session.programs:
         result = program_result(session, program.id)
         for function in result.functions[:MOST_OF_A_KIND]:
             note = f"compiled {function.count}× in {seconds(function.seconds)}"
             to = partial(app.show, Destination("program", "ledger", program.id, text=function.function))
-            yield _found("function", function.function, note, to)
+            yield _search_result("function", function.function, note, to)
         hottest = sorted(result.lines, key=lambda line: -line.seconds)
         for where in list(dict.fromkeys(line.location.text for line in hottest))[:MOST_OF_A_KIND]:
-            yield _found("line", where, "", partial(app.show, Destination("profile", "lines", program.id, text=where)))
+            yield _search_result(
+                "line", where, "", partial(app.show, Destination("profile", "lines", program.id, text=where))
+            )

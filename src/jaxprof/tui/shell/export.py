@@ -74,7 +74,7 @@ def ask_to_export(app: Profiler) -> None:
 
         FormDialog(
             f"Export as {label}",
-            {"file": FormField("file", str(app.folder / f"{file}{ending}"), "", _needed, goes_on=True)},
+            {"file": FormField("file", str(app.folder / f"{file}{ending}"), "", _require_file, goes_on=True)},
             "Write",
             "writes it",
             confirm=write,
@@ -92,6 +92,6 @@ def _until_left(pieces: Iterable[str]) -> Iterator[str]:
         raise UsageError("the dialog was left")
 
 
-def _needed(text: str) -> None:
+def _require_file(text: str) -> None:
     if not text:
         raise UsageError("a file is needed")

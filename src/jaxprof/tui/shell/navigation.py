@@ -20,7 +20,7 @@ from textual.app import App
 from textual.screen import Screen
 from textual.widgets import Input
 
-from jaxprof.tui.keys import IN_MENU, shown
+from jaxprof.tui.keys import IN_MENU, key_text
 from jaxprof.tui.kit.guard import LEAST_COLUMNS, LEAST_ROWS, Guarded
 from jaxprof.tui.kit.host import SECTION_OF, Destination
 from jaxprof.tui.shell.opened_session import OpenedSession
@@ -211,7 +211,7 @@ class Navigator(Guarded, App[None]):
 
     def get_key_display(self, binding: Binding) -> str:
         """Return the key as people write it; Textual does not know the letters in the menu."""
-        return shown(binding.key) if binding.key.startswith(IN_MENU) else super().get_key_display(binding)
+        return key_text(binding.key) if binding.key.startswith(IN_MENU) else super().get_key_display(binding)
 
     def action_press(self, key: str) -> None:
         self.simulate_key(key)

@@ -398,13 +398,13 @@ class Profiler(Navigator, keys="app"):
             path = with_home(text)
             path = path / name if path.is_dir() else path
 
-            def moved() -> None:
+            def adopt_path() -> None:
                 if self.session is live.session:
                     self.opened.path = path
                 self.show_state()
                 self.say(str(path), "Session saved to")
 
-            live.move_to(path, moved)
+            live.move_to(path, adopt_path)
 
         field = FormField("path", safe(str(Path.home() / name)), error.hint or "a folder or a file")
         ask_text(self, "The session is not being saved", field, move, "saves", question=error.what)

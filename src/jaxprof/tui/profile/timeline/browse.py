@@ -143,7 +143,7 @@ class Browse:
 
     def pan(self, step: int) -> None:
         """Pan by a tenth of the window; at either end, move the cursor."""
-        moved = self._panned(step)
+        moved = self._pan_window(step)
         shift = moved.start - self.window.start
         if shift == 0:
             self.step(step)
@@ -151,7 +151,7 @@ class Browse:
             self.window = moved
             self.cursor = min(max(self.cursor + shift, moved.start), moved.end - 1)
 
-    def _panned(self, step: int) -> AxisWindow:
+    def _pan_window(self, step: int) -> AxisWindow:
         by = step * max(1, round(self.window.span * PAN))
         return self.whole.part(self.window.start + by, self.window.span)
 
@@ -178,7 +178,7 @@ class Browse:
         time = self.window.time_at(self.window.column_of(self.cursor, self.width) + step, self.width)
         self.cursor = min(max(time, self.whole.start), self.whole.end - 1)
         if not self.window.start <= self.cursor < self.window.end:
-            self.window = self._panned(step)
+            self.window = self._pan_window(step)
 
     def event(self, step: int) -> None:
         under = self.under_cursor

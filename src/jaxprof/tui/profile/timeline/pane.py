@@ -22,7 +22,7 @@ from jaxprof.base.text import safe
 from jaxprof.base.units import counted, integer, seconds
 from jaxprof.session.run import IMPORTED
 from jaxprof.tui.kit.canvas import Scale, ruler
-from jaxprof.tui.kit.drawing import styled_runs
+from jaxprof.tui.kit.drawing import join_styled
 from jaxprof.tui.kit.filter import FilterLine, compile_pattern, following
 from jaxprof.tui.kit.guard import HIDDEN, Guarded, Hidden, in_thread, on
 from jaxprof.tui.kit.host import Destination, Host
@@ -74,12 +74,12 @@ class TimelineView(RowList[LaneLine], keys="timeline"):
         self.browse, self.empty = Browse(lanes, self._width, self._room), words
         self.refresh_bindings()
         self.show_matches(None)
-        self.changed()
+        self.show_change()
 
     def recolour(self, lanes: Lanes) -> None:
         """Replace the lanes by the same lanes with more exact kinds; cursor, window and open lanes stay."""
         self._drawn_key, self.browse.lanes = None, lanes
-        self.changed()
+        self.show_change()
 
     def show_matches(self, matches: Matches | None) -> None:
         self.matches, self._drawn_key = matches, None
@@ -100,7 +100,7 @@ class TimelineView(RowList[LaneLine], keys="timeline"):
     def _width(self) -> int:
         return max(8, self.size.width - self._gutter - 1)
 
-    def changed(self) -> None:
+    def show_change(self) -> None:
         self.browse.arrange()
         self._show_lines()
         self.refresh()
@@ -114,7 +114,7 @@ class TimelineView(RowList[LaneLine], keys="timeline"):
         super().move_to(index)
         if self.browse.line != self.cursor:
             self.browse.line = self.cursor
-            self.changed()
+            self.show_change()
 
     # -- drawing ----------------------------------------------------------------------------------------------
 
@@ -134,7 +134,7 @@ class TimelineView(RowList[LaneLine], keys="timeline"):
         if 0 <= column < self._width:
             times[column] = "▼"
         styles = self._with_cursor(browse, times, ["$text-muted"] * self._width)
-        return Content.assemble((f"{words} ", "$text-muted"), styled_runs(zip(times, styles, strict=True)))
+        return Content.assemble((f"{words} ", "$text-muted"), join_styled(zip(times, styles, strict=True)))
 
     def draw_row(self, index: int, width: int) -> Content:
         browse = self.browse
@@ -154,7 +154,7 @@ class TimelineView(RowList[LaneLine], keys="timeline"):
         cursor = "block-cursor" if self.has_focus else "block-cursor-blurred"
         style = f"bold ${cursor}-foreground on ${cursor}-background" if here else "$text-muted"
         name = title(lane, line[1], row, self._gutter)
-        return Content.assemble((name, style), ("│", "$rule"), styled_runs(zip(glyphs, styles, strict=True)))
+        return Content.assemble((name, style), ("│", "$rule"), join_styled(zip(glyphs, styles, strict=True)))
 
     def _with_cursor(self, browse: Browse, glyphs: list[str], styles: list[str], *, here: bool = True) -> list[str]:
         """Return the styles with the selected range on another background, except for names, which keep that of their
@@ -176,12 +176,12 @@ class TimelineView(RowList[LaneLine], keys="timeline"):
         """Call a method of `browse` by its name, and say why it did nothing: only the jump to an idle time can fail."""
         if getattr(self.browse, method)(*arguments) is False:
             self.say("This lane has no idle period between its events.")
-        self.changed()
+        self.show_change()
 
     # -- mouse ------------------------------------------------------------------------------------------------
 
     def on_resize(self) -> None:
-        self.changed()
+        self.show_change()
 
     def _column(self, event: events.MouseEvent) -> int | None:
         offset = event.get_content_offset(self)
@@ -199,7 +199,7 @@ class TimelineView(RowList[LaneLine], keys="timeline"):
         column, browse = self._column(event), self.browse
         if column is not None:
             browse.zoom(factor, browse.window.time_at(column, browse.width))
-            self.changed()
+            self.show_change()
 
     def on_click(self, event: events.Click) -> None:
         event.prevent_default()
@@ -210,7 +210,7 @@ class TimelineView(RowList[LaneLine], keys="timeline"):
             browse.look_at(browse.window.time_at(column, browse.width))
         elif row >= 0:
             browse.open()
-        self.changed()
+        self.show_change()
 
 
 FACTS_LINES = 8
@@ -384,7 +384,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         self._show_facts()
 
     @on(FilterLine.Left)
-    def _searched(self) -> None:
+    def _end_search(self) -> None:
         self.view.focus()
         self._go_to_match(self.view.browse.cursor - 1, 1)
 
@@ -398,7 +398,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
             return
         self._search_state = f"match {integer(number + 1)} of {integer(len(matches))}{_median(matches)}"
         self.view.browse.go(matches.end(number))
-        self.view.changed()
+        self.view.show_change()
 
     def step_back(self) -> bool:
         """Undo one thing: the range, else the search, the zoom, or what was opened. Return False if there is none."""
@@ -407,7 +407,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
             line.clear()
             return True
         undone = browse.step_back()
-        self.view.changed()
+        self.view.show_change()
         return undone
 
     def want_kernel(self, name: str) -> None:
@@ -420,7 +420,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         first = next((end for end in ends if lanes.lanes[end.lane].on_device), None)
         if first is not None:
             self.view.browse.go(first)
-            self.view.changed()
+            self.view.show_change()
         else:
             self.say(f"{safe(name)} is not in this recording.")
 
