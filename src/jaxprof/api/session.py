@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jaxprof.analysis.runs.run_result import RunResult, results
 from jaxprof.base.errors import StorageError, UsageError
 from jaxprof.base.operating_system import refuse_to_run
+from jaxprof.events import Event, Header, RunSpec, SessionClosed
 from jaxprof.remote.url import path_here
 from jaxprof.session import Session as FoldedSession
 from jaxprof.session.files import EXTENSION
@@ -19,7 +20,6 @@ from jaxprof.session.log import LogWriter, new_header
 from jaxprof.session.log import load as load_file
 
 if TYPE_CHECKING:
-    from jaxprof.events import Event, Header
     from jaxprof.hlo.stages import ModuleStages
 
 _LONGEST_IN_NOTEBOOKS = 16_000
@@ -142,7 +142,6 @@ def profile(
     object that is not callable, a static argument that `fn` does not have, or a budget that is not above 0.
     """
     from jaxprof.engine.measure.inprocess import device_of, lay_out_call, measure_call
-    from jaxprof.events import RunSpec, SessionClosed
 
     if not callable(fn):
         raise UsageError(f"profile needs a function, not {type(fn).__name__}", "jaxprof.profile(fn, *args, **kwargs)")

@@ -19,6 +19,7 @@ import click
 
 from jaxprof.base.errors import FileRefusedError, StorageError, UsageError
 from jaxprof.base.operating_system import python_words
+from jaxprof.base.text import shorten
 from jaxprof.cli import output
 from jaxprof.cli.answers import print_conclusion, print_job, print_session
 from jaxprof.cli.options import words_given
@@ -129,8 +130,6 @@ def run_started(started: Started) -> int:
 
 
 def note(text: str) -> None:
-    from jaxprof.base.text import shorten
-
     output.note(f"{_NAME}{shorten(text, 2000)}")
 
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from jaxprof.analysis.target import Kind, Target
 from jaxprof.base.errors import FileRefusedError, not_found
-from jaxprof.base.files import with_home
+from jaxprof.base.files import private_folder, with_home
 from jaxprof.cli.options import profile_part, refuse
 from jaxprof.cli.output import note, write_whole
+from jaxprof.session.files import EXTENSION, lasting_name
 
 if TYPE_CHECKING:
     from jaxprof.session import Session
@@ -63,7 +64,6 @@ class Recorded:
 def import_to(path: Path, target: Path, views: tuple[str, ...] = (), *, replace: bool = False) -> Session:
     """Read the profile at `path`, or the part of it that the command chooses, into a session file at `target`, and
     return the session. On failure, no file is left. Raises UsageError, FileRefusedError or StorageError."""
-    from jaxprof.base.files import private_folder
     from jaxprof.base.operating_system import unwound_by_signals
     from jaxprof.runner.headless import Progress
     from jaxprof.runner.profiles import plan_profile, session_of_profile
@@ -84,7 +84,6 @@ def open_recorded(target: Target, views: tuple[str, ...] = ()) -> Iterator[Recor
     Raises JaxprofError, also if options of a profile were given for something else."""
     path, word, run = target.path, target.word, target.run or None
     if path is None:
-        from jaxprof.session.files import EXTENSION
         from jaxprof.session.log import Library
 
         raise not_found("session", word, [path.name.removesuffix(EXTENSION) for path in Library().paths()[:20]])
@@ -104,7 +103,6 @@ def open_recorded(target: Target, views: tuple[str, ...] = ()) -> Iterator[Recor
         from jaxprof.session.log.reader import one_session_needed
 
         raise one_session_needed(path)
-    from jaxprof.session.files import lasting_name
 
     name, newer = lasting_name(path), target.newer_job
     by_script = path != with_home(word) and word not in path.name and word != "last"

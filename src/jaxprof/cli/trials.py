@@ -13,12 +13,13 @@ from jaxprof.base.errors import UsageError
 from jaxprof.cli.answers import side_options
 from jaxprof.cli.options import refuse
 from jaxprof.cli.output import note, start_question
+from jaxprof.events.finding import Finding
 from jaxprof.findings.derive import explanation
 from jaxprof.findings.trials import changeable_runs
 from jaxprof.runner.interpreter import find_interpreter
+from jaxprof.session import Session
 
 if TYPE_CHECKING:
-    from jaxprof.events.finding import Finding
     from jaxprof.runner.planning import PlannedRun
 
 _MOST_FINDINGS = 100
@@ -51,7 +52,6 @@ def plan_recorded(target: Target, words: Mapping[str, Any]) -> tuple[PlannedRun,
     """Return the run that a session has, planned again, and what the session shows. Asks before anything starts that
     the session names. Raises JaxprofError."""
     from jaxprof.runner.rerun import choose_runs, list_starts, plan_again, refuse_fetched
-    from jaxprof.session import Session
     from jaxprof.session.log import load
 
     fixed = ("variant", "preset", "settings", "arguments", "precision", "environment", "seed")

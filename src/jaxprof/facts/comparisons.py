@@ -11,10 +11,12 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
+from jaxprof.analysis.programs.functions import FunctionCompiles
 from jaxprof.analysis.runs.ab import AbResult, ab_results
 from jaxprof.base.grouping import Pair
 from jaxprof.base.text import safe
 from jaxprof.base.units import UNKNOWN, bytes_, growth, integer, percent, ratio, scaled, seconds
+from jaxprof.events.finding import Finding
 from jaxprof.facts import FROM_FILE, HEADER, SENTENCE, Fact, Facts, column, optional, pick, recorder, within
 from jaxprof.facts.kernels import lines_text
 from jaxprof.facts.programs import REASONS
@@ -50,14 +52,12 @@ from jaxprof.findings.compare.session_difference import (
     ab_difference,
     module_difference,
 )
+from jaxprof.hlo.text.model import Module
 from jaxprof.session import Run, Session
 from jaxprof.stats.comparison import ONE_LAUNCH
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.programs.functions import FunctionCompiles
-    from jaxprof.events.finding import Finding
     from jaxprof.hlo.kernels.liveness import LiveValue
-    from jaxprof.hlo.text.model import Module
     from jaxprof.hlo.text_difference import ComputationLines
 
 _LAYOUT = re.compile(r"(?<=\])\{[^{}]*\}")

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.base.values import frozen
-from jaxprof.events.finding import Finding
+from jaxprof.events.finding import CatalogueEntry, Finding
 from jaxprof.facts import OF_FINDING, SENTENCE, Fact, Facts, optional, pick
 from jaxprof.facts.units import BYTES, COUNT, FLOPS, INDEX, LIST, OBJECT, RATE, ROWS, SECONDS, SHARE, TEXT, TRUTH
 
 if TYPE_CHECKING:
     from jaxprof.analysis.runs.ceilings import Utilisation
-    from jaxprof.events.finding import CatalogueEntry
     from jaxprof.findings.explanation import Explanation
 
 _CODE_LINE_CHARACTERS = 100

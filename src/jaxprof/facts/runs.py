@@ -15,7 +15,7 @@ from jaxprof.analysis.kernels.memory import MemoryPicture, memory_of_run
 from jaxprof.analysis.runs.run_result import RunResult, results
 from jaxprof.base.text import json_text
 from jaxprof.base.units import UNKNOWN, spread
-from jaxprof.events import STAGES
+from jaxprof.events import STAGES, CheckReported, RevisionRead
 from jaxprof.facts import RUN, Fact, Facts, Relation, at, columns, in_tables, only_if, optional, pick, within
 from jaxprof.facts.memory import MEMORY
 from jaxprof.facts.units import (
@@ -39,11 +39,10 @@ from jaxprof.facts.units import (
 )
 from jaxprof.session import Run, Session
 from jaxprof.session.run import IMPORTED
+from jaxprof.stats.comparison import TimeComparison
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.events import CheckReported, RevisionRead
-    from jaxprof.stats.comparison import TimeComparison
 
 
 @dataclass(frozen=True)

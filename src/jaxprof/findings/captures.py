@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 from jaxprof.analysis.timeline.profile import causes_text
 from jaxprof.base.grouping import grouped
 from jaxprof.base.text import safe
 from jaxprof.base.units import counted, percent, seconds
+from jaxprof.events import IdleCause
 from jaxprof.events.finding import CatalogueEntry, Finding, Scope
 from jaxprof.findings.explanation import Abstention, command
 from jaxprof.findings.slow_kernels import SLOW_KERNEL
-
-if TYPE_CHECKING:
-    from jaxprof.events import IdleCause
-    from jaxprof.session import Run
+from jaxprof.session import Run
 
 _WORTH = 0.1
 """Share of the steps from which a part of them is reported."""

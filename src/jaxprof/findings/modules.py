@@ -19,12 +19,12 @@ from jaxprof.hlo.kernels.dataflow import Value
 from jaxprof.hlo.kernels.execution import functions_of_calls
 from jaxprof.hlo.kernels.kernels import Kernel, kernels, with_running
 from jaxprof.hlo.kernels.kinds import platform_of
+from jaxprof.hlo.text.model import Module
+from jaxprof.session import Run, Session
 from jaxprof.session.run import IMPORTED
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.hlo.text.model import Module
-    from jaxprof.session import Run, Session
 
 _WORTH = 0.02
 """Share of the kernels' time below which a finding is left out, if that time is known."""

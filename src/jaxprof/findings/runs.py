@@ -13,9 +13,11 @@ from jaxprof.analysis.kernels.memory import memory_of_run
 from jaxprof.analysis.opener import module_of
 from jaxprof.analysis.runs.ab import AbResult, ab_results
 from jaxprof.analysis.runs.run_result import result
+from jaxprof.analysis.runs.speedup import AbVersus
 from jaxprof.analysis.runs.warnings import ENTRIES as WARNINGS
 from jaxprof.base.grouping import grouped
 from jaxprof.base.units import bytes_, integer, seconds
+from jaxprof.events import WarningRaised
 from jaxprof.events.finding import CatalogueEntry, Finding, Scope
 from jaxprof.findings.captures import capture_abstentions, compile_findings, step_findings
 from jaxprof.findings.explanation import (
@@ -28,13 +30,11 @@ from jaxprof.findings.explanation import (
     run_verification,
 )
 from jaxprof.findings.trials import times_tried, trial_of
+from jaxprof.session import Run, Session
 from jaxprof.session.run import IMPORTED
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.analysis.runs.speedup import AbVersus
-    from jaxprof.events import WarningRaised
-    from jaxprof.session import Run, Session
 
 _EFFECTS = {entry.code: entry.effect for entry in WARNINGS}
 _DISPATCH_SHARE = 0.5

@@ -14,15 +14,14 @@ from jaxprof.base.units import bytes_, integer, percent, scaled
 from jaxprof.base.values import frozen
 from jaxprof.events.finding import CatalogueEntry
 from jaxprof.findings.hlo.gradients import GRADIENT_OF_DIFFERENCES
-from jaxprof.hlo.kernels.kernels import kernels
+from jaxprof.hlo.kernels.kernels import Kernel, kernels
 from jaxprof.hlo.kernels.kinds import instructions_in, reorders
 from jaxprof.hlo.kernels.opcodes import ARITHMETIC, FREE, PRODUCTS
+from jaxprof.hlo.text.model import Instruction
 
 if TYPE_CHECKING:
     from jaxprof.analysis.kernels import MeasuredKernel
     from jaxprof.hlo.kernels.cost.peaks import DevicePeaks
-    from jaxprof.hlo.kernels.kernels import Kernel
-    from jaxprof.hlo.text.model import Instruction
 
 FAR_BELOW = 0.25
 """Most of what its device reaches that a slow kernel reaches."""

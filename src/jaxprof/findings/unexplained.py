@@ -18,12 +18,12 @@ from jaxprof.base.text import safe
 from jaxprof.base.units import and_more, counted, percent
 from jaxprof.findings.explanation import Abstention, command, record_again
 from jaxprof.hlo.kernels.kinds import platform_of
+from jaxprof.session import Session
 from jaxprof.session.run import IMPORTED
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.events.finding import Finding
-    from jaxprof.session import Session
 
 MUCH = 0.2
 """Least share of the time, or of the part that bounds a loop, that is worth a line of its own."""

@@ -23,12 +23,11 @@ from jaxprof.base.files import open_regular, read_whole, unpack
 from jaxprof.base.grouping import grouped
 from jaxprof.base.text import number
 from jaxprof.hlo.text import proto
-from jaxprof.hlo.text.parse import begins_like_hlo
+from jaxprof.hlo.text.model import Module
+from jaxprof.hlo.text.parse import begins_like_hlo, module
 
 if TYPE_CHECKING:
     import os
-
-    from jaxprof.hlo.text.model import Module
 
 
 _MAGIC: tuple[tuple[bytes, str], ...] = (
@@ -154,7 +153,6 @@ def _of_final_kernels(reasons: Mapping[str, str], text: str, after: str) -> Iter
     """Yield the names of the kernels of the final module with the reasons that were given to their former names. Of
     kernels that compute the same, some may have had another reason or none: then these are left out."""
     from jaxprof.hlo.fingerprint import Fingerprints  # not to read a text
-    from jaxprof.hlo.text.parse import module
 
     try:
         before, final = module(after), module(text)

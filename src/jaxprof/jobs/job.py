@@ -19,6 +19,7 @@ import numpy as np
 from jaxprof.base.errors import FileRefusedError
 from jaxprof.base.units import seconds
 from jaxprof.findings.program_result import program_result
+from jaxprof.jobs.arrivals import CollectiveEvents, collective_events
 from jaxprof.jobs.figures import LoopWindows, ProcessFigures, process_figures, processes_named
 from jaxprof.jobs.findings import JobFigures, figures_of
 from jaxprof.jobs.folder import (
@@ -48,7 +49,6 @@ from jaxprof.session.log import load
 from jaxprof.session.log.reader import is_live
 
 if TYPE_CHECKING:
-    from jaxprof.jobs.arrivals import CollectiveEvents
     from jaxprof.jobs.roll_ups import RolledUp
 
 
@@ -81,8 +81,6 @@ class ProcessFile:
     @cached_property
     def captures(self) -> Mapping[str, CollectiveEvents]:
         """Captured collectives of the process by name."""
-        from jaxprof.jobs.arrivals import collective_events
-
         return collective_events(self.index, self.session)
 
     @property

@@ -21,7 +21,7 @@ from functools import partial
 from itertools import islice
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import MonthDayNano
@@ -40,10 +40,9 @@ from jaxprof.facts.units import TEXT
 from jaxprof.jobs.folder import ROLL_UP_FOLDER, job_sessions
 from jaxprof.query.columnar import arrow_schema, arrow_table, clean_text
 from jaxprof.report.renderers import Table
+from jaxprof.session import Session
 from jaxprof.session.files import EXTENSION, with_urls
-
-if TYPE_CHECKING:
-    from jaxprof.session import Session
+from jaxprof.session.log import load
 
 _WIDEST = 60
 _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
@@ -338,9 +337,6 @@ def tables_of(sql: str, sources: Sequence[QueriedSession]) -> tuple[dict[str, An
 
 
 def _tables_of(source: QueriedSession, tables: Sequence[Relation]) -> Iterator[tuple[str, Any, list[str]]]:
-    from jaxprof.session import Session
-    from jaxprof.session.log import load
-
     file: SessionFile | None = None
     for table in tables:
         if table.name == "processes" and source.process is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jaxprof.analysis.runs.ab import AbResult, ab_results
 from jaxprof.base.text import safe
@@ -41,6 +41,7 @@ from jaxprof.facts.gate import LIMITS, notes, reason_text
 from jaxprof.facts.runs import RunRow
 from jaxprof.facts.sides import verdict_line
 from jaxprof.findings.compare import Difference, FigureDifference
+from jaxprof.findings.compare.gate import GateResult
 from jaxprof.findings.compare.kernel_difference import KernelDifference, KernelDifferences
 from jaxprof.findings.compare.session_difference import (
     ModuleDifference,
@@ -55,9 +56,6 @@ from jaxprof.report.program_words import words
 from jaxprof.report.renderers import WIDE, Headline, Piece, Prose, Table, report_lines
 from jaxprof.report.runs import ab_head, parameters_text, problems
 from jaxprof.session import Session
-
-if TYPE_CHECKING:
-    from jaxprof.findings.compare.gate import GateResult
 
 _CONTEXT_LINES = 2
 """Unchanged lines that are shown before and after each change."""

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe
-from jaxprof.base.units import counted, parts_of, percent, seconds, whole_percents
+from jaxprof.base.units import UNKNOWN, counted, parts_of, percent, seconds, whole_percents
 from jaxprof.base.values import frozen
 from jaxprof.report.renderers import WIDTH, wrap
+from jaxprof.session.files import lasting_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,7 +75,6 @@ def conclusion_lines(result: Conclusion, width: int = WIDTH) -> Iterator[str]:
 def closing_lines(session: Session, path: Path | None, width: int = WIDTH) -> Iterator[str]:
     """Yield the conclusion of a session that was just recorded. `path`: where it is; None if it could not be kept."""
     from jaxprof.findings.derive import explanation
-    from jaxprof.session.files import lasting_name
 
     found = conclusion(explanation(session, "last" if path is None else lasting_name(path)))
     yield from conclusion_lines(found if path is not None else replace(found, command=""), width)
@@ -235,7 +235,6 @@ def _name(run: RunResult) -> str:
 
 def _run_certainty(session: Session, run: RunResult) -> str:
     """Return how certain the figures of a run are, in words: intervals, verdict, check, warnings."""
-    from jaxprof.base.units import UNKNOWN
     from jaxprof.facts.runs import interval_text
     from jaxprof.report.runs import check_text, versus_sentence
 

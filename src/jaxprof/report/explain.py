@@ -15,10 +15,10 @@ from jaxprof.base.units import bytes_, counted, percent, scaled, seconds
 from jaxprof.events.finding import Finding
 from jaxprof.findings.explanation import Explanation
 from jaxprof.report.renderers import WIDTH, wrap
+from jaxprof.session import Session
 
 if TYPE_CHECKING:
     from jaxprof.analysis.runs.ceilings import Utilisation
-    from jaxprof.session import Session
 
 
 def utilisation_text(use: Utilisation) -> str:

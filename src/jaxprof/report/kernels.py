@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from jaxprof.analysis.kernels import MeasuredKernel
 from jaxprof.analysis.kernels.ranking import LARGE, KernelGroup, KernelOptions, Ranked, release_each, rows_of
 from jaxprof.base.text import safe
 from jaxprof.base.units import UNKNOWN, bytes_, counted, integer, percent, scaled, seconds
@@ -20,13 +21,12 @@ from jaxprof.facts.kernels import KERNELS, KernelRow, lines_text
 from jaxprof.facts.units import plain
 from jaxprof.hlo.kernels.kernels import kernels
 from jaxprof.hlo.kernels.notices import NOT_OPTIMISED, Notice, notices, outline
+from jaxprof.hlo.text.model import Module
 from jaxprof.report.renderers import Table, join_tables, text_lines
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.kernels import MeasuredKernel
     from jaxprof.devices.absent.machine import Machine
     from jaxprof.hlo.kernels.cost.peaks import DevicePeaks
-    from jaxprof.hlo.text.model import Module
 
 
 def times(row: Ranked) -> str:

@@ -10,10 +10,10 @@ from jaxprof.base.grouping import thin_out
 from jaxprof.base.units import bytes_, percent
 from jaxprof.facts.memory import ALIVE, BUFFERS, source_line
 from jaxprof.report.renderers import Piece, Prose, Table
+from jaxprof.session import Session
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.session import Session
 
 BUFFERS_IN_TEXT = 20
 ALIVE_IN_TEXT = 12

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxprof.base.text import safe
 from jaxprof.base.units import UNKNOWN, bytes_, integer, percent, ratio, scaled, seconds
+from jaxprof.events import PassTimes, StepTimes, TrustCheck
 from jaxprof.facts import RUN, Fact, column, pick
 from jaxprof.facts.answers import OF_PROGRAMS, view_of
 from jaxprof.report.renderers import WIDE, Headline, Piece, Prose, Table, join_tables, report_lines
@@ -20,7 +21,6 @@ from jaxprof.session import Run, Session
 if TYPE_CHECKING:
     from jaxprof.analysis.kernels import MeasuredKernel
     from jaxprof.analysis.kernels.measured import MeasuredKernels
-    from jaxprof.events import PassTimes, StepTimes, TrustCheck
 
 _DEEPEST = 12
 _PARTS = ("kernels", "transfers", "collectives_exposed", "launch_gaps", "idle")

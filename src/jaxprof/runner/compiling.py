@@ -9,8 +9,10 @@ from jaxprof.analysis.kernels.hlo_program import CompileOptions, HloProgram, pro
 from jaxprof.analysis.target import Target
 from jaxprof.base.errors import UsageError, WorkerError
 from jaxprof.base.units import counted
+from jaxprof.devices.absent.machine import parse_mesh, parse_targets
+from jaxprof.runner.interpreter import find_interpreter
 from jaxprof.runner.new_session import report_location
-from jaxprof.runner.planning import find_workloads
+from jaxprof.runner.planning import HOST, PlanOptions, find_workloads, plan_compiles, read_settings
 
 
 def compile_now(
@@ -21,14 +23,11 @@ def compile_now(
     target or an option that does not fit."""
     from jaxprof.base.operating_system import refuse_to_run
     from jaxprof.devices.inventory.machine import environment_facts
-    from jaxprof.runner.interpreter import find_interpreter
     from jaxprof.runner.scheduler import session_of
     from jaxprof.session.log import LogWriter, new_header
 
     refuse_to_run("compiling")
     interpreter = find_interpreter(options.python)
-    from jaxprof.devices.absent.machine import parse_mesh, parse_targets
-    from jaxprof.runner.planning import HOST, PlanOptions, plan_compiles, read_settings
 
     variant = target.variant
     if variant and options.variant and variant != options.variant:

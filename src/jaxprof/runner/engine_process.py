@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -30,8 +29,10 @@ from jaxprof.events import (
     DeviceReading,
     EnvironmentRead,
     Event,
+    Heartbeat,
     RunFinished,
     RunPlanned,
+    RunSpec,
     TurnAwaited,
     WarningRaised,
 )
@@ -40,9 +41,6 @@ from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.session_recorder import BATCH_SECONDS, DeviceWatch, SessionRecorder
 from jaxprof.session.log.codec import are_bounded
 from jaxprof.workloads import names
-
-if TYPE_CHECKING:
-    from jaxprof.events import Heartbeat, RunSpec
 
 ENGINE = Path(__file__).resolve().parent.parent / "engine" / "__main__.py"
 ASK_SECONDS = 1.0

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -21,12 +21,10 @@ from jaxprof.engine.protocol.request import (
     KeptLeaf,
     Request,
 )
+from jaxprof.events import RunSpec
 from jaxprof.runner.engine_process import EngineProcess
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.workloads.model import WorkloadInfo
-
-if TYPE_CHECKING:
-    from jaxprof.events import RunSpec
 
 DESCRIBE_SECONDS = 120.0
 """How long a child may take to import the user's code and describe it."""

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 
 from jaxprof.base.errors import FileRefusedError
 from jaxprof.engine.protocol.request import OpenTraceRequest
-from jaxprof.events import RunSpec
+from jaxprof.events import Event, RunSpec
 from jaxprof.runner.interpreter import own_interpreter
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.session.files import EXTENSION
 from jaxprof.trace.sources import choose
 
 if TYPE_CHECKING:
-    from jaxprof.events import Event
     from jaxprof.runner.scheduler import Scheduler
     from jaxprof.runner.session_recorder import SessionRecorder
     from jaxprof.session import Session

@@ -18,6 +18,8 @@ from jaxprof.analysis.programs.sentences import compile_reason
 from jaxprof.api.session import Session
 from jaxprof.base.errors import UsageError
 from jaxprof.base.grouping import grouped
+from jaxprof.base.text import shorten
+from jaxprof.base.units import bytes_
 from jaxprof.base.values import frozen
 from jaxprof.events import (
     Compiled,
@@ -32,6 +34,7 @@ from jaxprof.events import (
 from jaxprof.facts import recorder
 from jaxprof.facts.comparisons import EXACT
 from jaxprof.findings.compare.session_difference import facts_of
+from jaxprof.recorder.compiles.arguments import static_text
 from jaxprof.recorder.compiles.ledger import Ledger
 from jaxprof.recorder.compiles.reasons import FunctionKey
 from jaxprof.session.log import new_header
@@ -339,10 +342,7 @@ def _types(kept: KeptArguments, function: Any) -> tuple[str, ...]:
     """Return the first arguments in words, `f32[64,256]`, and how many more; nothing that looks like a secret."""
     import jax
 
-    from jaxprof.base.text import shorten
-    from jaxprof.base.units import bytes_
     from jaxprof.recorder.calls.kept_call import KeptArray
-    from jaxprof.recorder.compiles.arguments import static_text
     from jaxprof.workloads.callables import arguments_by_name
     from jaxprof.workloads.specs import array_text
 

@@ -13,14 +13,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from jaxprof.api.session import Session, header_environment
 from jaxprof.base.errors import JaxprofError, UsageError, unknown_name
 from jaxprof.base.text import safe
-from jaxprof.events import SessionClosed
+from jaxprof.events import Compiled, SessionClosed
 from jaxprof.facts import column, pick, within
 from jaxprof.facts.comparisons import EXACT
 from jaxprof.findings.compare.session_difference import facts_of
@@ -30,9 +29,6 @@ from jaxprof.session.files import EXTENSION
 from jaxprof.session.log import new_header
 from jaxprof.session.log.codec import decode_line, encode_line
 from jaxprof.testing.calls import Caller, CompileWatch
-
-if TYPE_CHECKING:
-    from jaxprof.events import Compiled
 
 
 def file_of(option: str) -> Path:

@@ -17,16 +17,24 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from jaxprof.analysis.kernels import MeasuredKernel
 from jaxprof.base.values import frozen
 from jaxprof.hlo.kernels.kernels import Kernel, kernels, stream, with_running
-from jaxprof.hlo.kernels.origin import HloSourceLocation, OpLocation, OpPath, OriginColumns, op_path, source_of
+from jaxprof.hlo.kernels.origin import (
+    HloSourceLocation,
+    OpLocation,
+    OpPath,
+    OriginColumns,
+    op_path,
+    origin_columns,
+    source_of,
+)
+from jaxprof.hlo.text.model import Module
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.kernels import MeasuredKernel
     from jaxprof.devices.absent.least_time import Exchange, StepTime
     from jaxprof.devices.absent.machine import Machine
     from jaxprof.hlo.kernels.cost.peaks import DevicePeaks, Roofline
-    from jaxprof.hlo.text.model import Module
 
 BASES = {
     "measured": "time with the profiler",
@@ -200,8 +208,6 @@ class Ranking:
     def origins(self) -> OriginColumns:
         """Origins of all kernels. Reads them now unless they are known; see `knows_origins`."""
         if self._origins is None:
-            from jaxprof.hlo.kernels.origin import origin_columns
-
             self._origins = origin_columns(kernel.instruction for kernel in self.kernels)
             assert self._origins is not None, "nothing cancels it"
         return self._origins

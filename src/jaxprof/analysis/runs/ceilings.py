@@ -33,6 +33,7 @@ from jaxprof.base.units import bytes_
 from jaxprof.base.values import field, frozen
 from jaxprof.session import Run, Session
 from jaxprof.session.files import state_folder
+from jaxprof.session.run import IMPORTED
 
 if TYPE_CHECKING:
     from jaxprof.devices.absent.machine import Machine
@@ -320,8 +321,6 @@ class _Product(NamedTuple):
 
 def utilisations(session: Session) -> tuple[Utilisation, ...]:
     """Return the utilisation of each measured run that was compiled, and of the steps of a profile. Reads their HLO."""
-    from jaxprof.session.run import IMPORTED
-
     runs = list(session.runs.values())
     of_calls = (of_call(session, run) for run in runs if run.plan.how != IMPORTED)
     return (*(each for each in of_calls if each is not None), *_step_utilisations(session, runs))
@@ -345,7 +344,6 @@ def _step_utilisations(session: Session, runs: Sequence[Run]) -> Iterator[Utilis
     count as often as every step can contain it, because some of its executions may lie outside.
     """
     from jaxprof.analysis.opener import module_of
-    from jaxprof.session.run import IMPORTED
 
     imported = [run for run in runs if run.plan.how == IMPORTED]
     with_steps = [run for run in imported if run.steps is not None]

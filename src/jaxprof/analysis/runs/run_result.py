@@ -35,6 +35,7 @@ from jaxprof.events import (
     PHASES,
     SAMPLED_PHASES,
     STARTUP_PHASES,
+    TextRecorded,
     WarningRaised,
 )
 from jaxprof.session import Run, Session
@@ -43,7 +44,6 @@ from jaxprof.stats.summary import MedianTime, Modes, Summary, summarise, summari
 from jaxprof.stats.turns import Block, LaunchBlocks, middle
 
 if TYPE_CHECKING:
-    from jaxprof.events import TextRecorded
     from jaxprof.hlo.text.model import Module
 
 COUNTED = "HLO, loops by their trip counts"

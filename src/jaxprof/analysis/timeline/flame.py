@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from jaxprof.analysis.kernels.measured import kernels_of, measure_kernels
 from jaxprof.base.grouping import totals
 from jaxprof.base.values import frozen
+from jaxprof.session import Run, Session
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.loop_time import Spot
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.hlo.kernels.kernels import Kernel
-    from jaxprof.session import Run, Session
 
 _DEEPEST = 200
 """Most scopes of a stack, the outermost ones: a text can nest a hundred thousand."""

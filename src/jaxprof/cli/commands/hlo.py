@@ -9,6 +9,7 @@ import click
 
 from jaxprof.analysis.target import Target, resolve
 from jaxprof.base.errors import UsageError
+from jaxprof.base.text import safe_lines
 from jaxprof.cli import options
 from jaxprof.cli.options import choose_view, is_given, refuse
 from jaxprof.cli.output import ExitCode, format_option, note, print_csv, print_json, print_lines
@@ -161,7 +162,6 @@ def _is_doubtful(modules: list[HloProgram], stage: str | None, *, as_text: bool)
 
 
 def _print_text(modules: list[HloProgram], stage: str, target: str, *, short: bool) -> None:
-    from jaxprof.base.text import safe_lines
     from jaxprof.hlo.text.syntax import short_text
 
     name = stage.replace("-", "_")

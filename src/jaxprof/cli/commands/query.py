@@ -12,6 +12,7 @@ import click
 
 from jaxprof.analysis.target import Kind, resolve
 from jaxprof.base.errors import UsageError, unknown_name
+from jaxprof.base.limits import PROCESSES, memory_bound
 from jaxprof.cli import options
 from jaxprof.cli.answers import command_line, print_facts
 from jaxprof.cli.options import require_packages
@@ -20,7 +21,7 @@ from jaxprof.cli.recorded import open_recorded
 from jaxprof.report.renderers import Table, text_lines
 from jaxprof.session.files import EXTENSION
 from jaxprof.session.log import Library
-from jaxprof.session.log.library import none_kept
+from jaxprof.session.log.library import none_kept, read_job_entry
 
 if TYPE_CHECKING:
     from jaxprof.query.execution import QueriedSession, SqlAnswer
@@ -60,7 +61,6 @@ def command(words: tuple[str, ...], every: bool, schema: bool, form: str) -> Non
         else:
             raise no_form("--schema", form, "text", "json")
         return
-    from jaxprof.base.limits import memory_bound
     from jaxprof.query.execution import execute, memory_errors
 
     *names, sql = words or ("",)
@@ -114,9 +114,7 @@ def _sources(
 
 def _sessions_in(folder: Path, kind: Kind) -> list[Path]:
     """Return the sessions in a folder, of a job one a process, with a note of the rest. Raises FileRefusedError."""
-    from jaxprof.base.limits import PROCESSES
     from jaxprof.jobs.folder import job_sessions, missing_of, no_session_in
-    from jaxprof.session.log.library import read_job_entry
 
     if kind is not Kind.JOB:
         return sorted(folder.glob(f"*{EXTENSION}"))

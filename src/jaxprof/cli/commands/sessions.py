@@ -20,11 +20,11 @@ from jaxprof.events.base import with_failures
 from jaxprof.facts import column, pick
 from jaxprof.facts.answers import ENTRY
 from jaxprof.remote.url import path_here
-from jaxprof.session.log import Library
+from jaxprof.session.log import Entry, Library
+from jaxprof.session.log.library import bytes_on_disk
 
 if TYPE_CHECKING:
     from jaxprof.rollup.making import RollUpReport
-    from jaxprof.session.log import Entry
 
 
 _LARGEST = 1 << 60
@@ -132,8 +132,6 @@ def _state(entry: Entry) -> str:
 
 def _delete(library: Library, doomed: Sequence[Path], *, yes: bool) -> None:
     """Delete after asking. Without a terminal, `--yes` is required."""
-    from jaxprof.session.log.library import bytes_on_disk
-
     if not doomed:
         note("Nothing to delete.")
         return

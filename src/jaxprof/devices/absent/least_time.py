@@ -32,10 +32,10 @@ from jaxprof.hlo.kernels.cost.peaks import Roofline, roofline
 from jaxprof.hlo.kernels.execution import CallEdge, Execution
 from jaxprof.hlo.kernels.kernels import Kernel, kernels
 from jaxprof.hlo.kernels.opcodes import FINISHING
+from jaxprof.hlo.text.model import Computation, Instruction, Module
 
 if TYPE_CHECKING:
     from jaxprof.devices.absent.machine import Level, Machine
-    from jaxprof.hlo.text.model import Computation, Instruction, Module
 
 
 @frozen

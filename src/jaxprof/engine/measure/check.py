@@ -23,6 +23,7 @@ import numpy as np
 
 from jaxprof.engine.measure.control import Reporter
 from jaxprof.events import CheckReported, finite
+from jaxprof.workloads.callables import is_key
 from jaxprof.workloads.check import compare, tolerance
 from jaxprof.workloads.model import Parameters, Variant, Workload
 
@@ -180,7 +181,6 @@ def precision_of_products(
     import jax
 
     from jaxprof.engine.measure.stages import config_value
-    from jaxprof.workloads.callables import is_key
 
     dtypes = {
         str(jax.dtypes.canonicalize_dtype(leaf.dtype))

@@ -19,12 +19,11 @@ from jaxprof.engine.measure.control import Emit, Reporter, RunControl
 from jaxprof.engine.measure.failure import conclude
 from jaxprof.engine.measure.sampling import MOST_SAMPLES, CallSampler, Execute, Plan, Trial, here
 from jaxprof.engine.measure.startup import settle_allocator, start_jax, start_numpy
-from jaxprof.events import ESTIMATED_BY, CostReported, SourcesRead, TextRecorded
+from jaxprof.events import ESTIMATED_BY, CostReported, RunSpec, Scalar, SourcesRead, TextRecorded
 from jaxprof.workloads.model import Variant, Workload
 
 if TYPE_CHECKING:
     from jaxprof.engine.protocol.request import RunRequest
-    from jaxprof.events import RunSpec, Scalar
 
 
 def measure_request(request: RunRequest, emit: Emit, control: RunControl, execute: Execute) -> None:

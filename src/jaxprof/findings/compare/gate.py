@@ -26,11 +26,11 @@ from jaxprof.findings.compare.session_difference import (
     measurement,
     run_difference,
 )
+from jaxprof.session import Run, Session
 from jaxprof.stats.comparison import LimitState, TimeComparison
 
 if TYPE_CHECKING:
     from jaxprof.analysis.runs.ab import AbResult
-    from jaxprof.session import Run, Session
 
 Program: TypeAlias = "tuple[Session, Run]"
 """A compiled program: a run, with its session."""

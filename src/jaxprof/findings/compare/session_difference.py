@@ -21,13 +21,14 @@ from jaxprof.analysis.runs.run_result import RunCost, cost_of_call, module_cost,
 from jaxprof.analysis.runs.speedup import AbVersus, compare_once, compare_times, side_versus
 from jaxprof.base.grouping import Pair, pair_up, pairs
 from jaxprof.base.values import frozen
+from jaxprof.events.finding import Finding
 from jaxprof.findings.compare import Difference, FigureDifference, environments, exact_facts, figures
 from jaxprof.session import Run, Session
 from jaxprof.stats.comparison import TimeComparison, compare_apart, refuse
+from jaxprof.workloads import names
 
 if TYPE_CHECKING:
     from jaxprof.analysis.runs.ab import AbResult
-    from jaxprof.events.finding import Finding
     from jaxprof.findings.compare.kernel_difference import KernelDifferences
     from jaxprof.findings.compare.program_difference import ProgramDifference
     from jaxprof.hlo.kernels.collectives import Collective
@@ -185,7 +186,6 @@ def compilers_between(difference: SessionDifference, pair: RunDifference) -> tup
     else does that a user has changed: one program, with the same arguments and settings. Empty if something else
     differs, or if its code is not known of both."""
     from jaxprof.findings.compare.program_difference import COMPILERS, changed_files
-    from jaxprof.workloads import names
 
     differing = [row for row in difference.environment if row.differs]
     plans = pair.before.plan, pair.after.plan

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from jaxprof.events.finding import Finding
 from jaxprof.findings.hlo import findings
 
 if TYPE_CHECKING:
     from jaxprof.analysis.kernels.hlo_program import HloProgram
-    from jaxprof.events.finding import Finding
 
 
 def findings_of(program: HloProgram) -> Sequence[Finding]:

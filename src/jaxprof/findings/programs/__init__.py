@@ -15,16 +15,15 @@ from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN, Program
 from jaxprof.analysis.programs.standstill import LOCKED, STOPPED
 from jaxprof.base.text import safe, whole_number
 from jaxprof.base.units import bytes_, seconds
+from jaxprof.events import DeviceReading
+from jaxprof.events import ProgramSampled as ProgramSampled
+from jaxprof.events import SourceLocation as SourceLocation
 from jaxprof.events.finding import Finding
 from jaxprof.findings.programs import arrays, calls, compiling, loops, recompiling, settings, starting
 from jaxprof.findings.programs.claims import Claims, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from jaxprof.events import DeviceReading
-    from jaxprof.events import ProgramSampled as ProgramSampled
-    from jaxprof.events import SourceLocation as SourceLocation
 
 _NO_MEMORY = re.compile(r"RESOURCE_EXHAUSTED|MemoryError|[Oo]ut of memory|Unable to allocate")
 _ERROR = "Fix what the error names, and run it again: its figures end there."

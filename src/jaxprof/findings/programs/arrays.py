@@ -6,18 +6,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING
 
 from jaxprof.analysis.programs.functions import most_frequent
-from jaxprof.analysis.programs.result import is_single
+from jaxprof.analysis.programs.result import ProgramResult, is_single
 from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe
 from jaxprof.base.units import and_more, bytes_, counted, integer, percent, seconds
 from jaxprof.events.finding import Finding
 from jaxprof.findings.programs.claims import Claims, check
-
-if TYPE_CHECKING:
-    from jaxprof.analysis.programs.result import ProgramResult
 
 COUNTS = 6
 """Number of counts after the start that growth needs."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from jaxprof.analysis.programs import DEVICE, DISPATCH
 from jaxprof.analysis.programs.functions import array_type, row_seconds
@@ -16,7 +15,7 @@ from jaxprof.analysis.programs.result import ProgramResult, is_single
 from jaxprof.base.grouping import grouped
 from jaxprof.base.text import safe
 from jaxprof.base.units import bytes_, counted, integer, seconds
-from jaxprof.events import STAGES, SourceLocation
+from jaxprof.events import STAGES, Compiled, SourceLocation
 from jaxprof.events.finding import Finding
 from jaxprof.findings.programs.claims import Claims, check
 from jaxprof.findings.programs.loop_lines import (
@@ -36,9 +35,6 @@ from jaxprof.findings.programs.loop_lines import (
     sum_samples,
     sum_seconds,
 )
-
-if TYPE_CHECKING:
-    from jaxprof.events import Compiled
 
 CALLS_SHARE = 0.5
 """Share of the hot loop from which calling compiled functions is what bounds it."""

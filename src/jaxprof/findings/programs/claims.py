@@ -5,19 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from jaxprof.analysis.programs import COMPILE, DEVICE
 from jaxprof.analysis.programs.functions import WORTH_EXACT, row_seconds
 from jaxprof.analysis.programs.loop_time import Spot
+from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.analysis.programs.verdict import interval
 from jaxprof.base.values import dataclass, field, frozen
-from jaxprof.events.finding import CatalogueEntry
-
-if TYPE_CHECKING:
-    from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.events import Compiled
-    from jaxprof.events.finding import Finding
+from jaxprof.events import Compiled
+from jaxprof.events.finding import CatalogueEntry, Finding
 
 WORTH = 0.05
 """Share of the hot loop that a fix must save if the figure rests on samples."""

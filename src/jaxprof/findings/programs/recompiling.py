@@ -18,14 +18,13 @@ from jaxprof.analysis.programs.result import ProgramResult, is_single
 from jaxprof.base.grouping import grouped, totals
 from jaxprof.base.text import safe, shorten
 from jaxprof.base.units import counted, integer, percent, seconds
+from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding
 from jaxprof.findings.programs.claims import Claims, check
 from jaxprof.findings.programs.compiling import is_tracing_slow, traced_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from jaxprof.events import SourceLocation
 
 AGAIN_CLEARED = 2
 """Number of programs compiled again after the caches were cleared from which they are reported."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe
 from jaxprof.base.units import percent, seconds
@@ -13,8 +14,6 @@ from jaxprof.findings.programs.claims import Claims, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from jaxprof.analysis.programs.result import ProgramResult
 
 IMPORT_SHARE = 0.25
 """Share of the program's time since JAX was imported from which an import is reported: a long run has none."""
