@@ -252,10 +252,17 @@ def test_every_page_is_in_the_list_for_agents():
     assert sorted(listed) == sorted({path.name for path in (ROOT / "docs").glob("*.md")} - {"index.md"})
 
 
-def test_the_files_that_contributing_names_are_there():
+def test_what_contributing_names_is_there():
+    """Each file, and in a row of its tables each name in one of the files that the row names, or in those beside it."""
     roots = (ROOT, ROOT / "src" / "jaxprof", ROOT / "tests")
-    for named in re.findall(r"`([\w/]+\.(?:py|md|json|txt))`", (ROOT / "CONTRIBUTING.md").read_text()):
-        assert any((root / named).exists() for root in roots), named
+    for line in (ROOT / "CONTRIBUTING.md").read_text().splitlines():
+        named = re.findall(r"`([\w/]+(?:\.(?:py|md|json|txt)|/))`", line)
+        paths = [[root / name for root in roots if (root / name).exists()] for name in named]
+        assert [name for name, found in zip(named, paths, strict=True) if not found] == []
+        files = [file for found in paths for path in found for file in (path.glob("*.py") if path.is_dir() else [path])]
+        text = "".join(file.read_text() for file in files)
+        names = re.findall(r"`(_[a-z_]+|_?[A-Z_]{4,})`", line) if line.startswith("|") else []
+        assert [name for name in names if not re.search(rf"\b{name}\b", text)] == []
 
 
 @pytest.mark.parametrize("package", ["engine", "hlo", "recorder", "jobs", "tui"])

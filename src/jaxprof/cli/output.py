@@ -182,7 +182,7 @@ def format_option(*formats: str, bounded: Collection[str] = ("json",)) -> Callab
         *first, last = (each.replace("json", "JSON") for each in bounded)
         shown = " and ".join(filter(None, (", ".join(first), last)))
 
-        def bound(ctx: click.Context, parameter: click.Parameter, value: int | bool | None) -> None:
+        def note_bound(ctx: click.Context, parameter: click.Parameter, value: int | bool | None) -> None:
             if not value:
                 return
             option = parameter.opts[0]
@@ -197,11 +197,15 @@ def format_option(*formats: str, bounded: Collection[str] = ("json",)) -> Callab
             type=click.IntRange(1),
             metavar="N",
             expose_value=False,
-            callback=bound,
+            callback=note_bound,
             help=f"Of {shown}: at most N rows of each list.",
         )
         full = click.option(
-            "--full", is_flag=True, expose_value=False, callback=bound, help=f"Of {shown}: everything, nothing cut."
+            "--full",
+            is_flag=True,
+            expose_value=False,
+            callback=note_bound,
+            help=f"Of {shown}: everything, nothing cut.",
         )
         options += [limit, full]
     return combine_options(*options)

@@ -68,12 +68,12 @@ def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Ex
         items += others
     longest = max(recorded, key=lambda program: program.wall_seconds, default=None)
     if subject != "comparison":
-        from jaxprof.findings.unexplained import unexplained_part
+        from jaxprof.findings.unexplained import largest_gap
 
         found = [item for item in items if isinstance(item, Finding)]
         concerned = [subject_share(each, longest) for each in found]
         large = [each for each, share in zip(found, concerned, strict=True) if share is None or share >= SMALL]
-        part = unexplained_part(session, longest, large, name)
+        part = largest_gap(session, longest, large, name)
         costs = (share or 0.0 for each, share in zip(found, concerned, strict=True) if each.code != "cache_off")
         largest = max(costs, default=0.0)
         if part is not None and part[1] > largest:

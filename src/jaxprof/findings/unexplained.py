@@ -37,7 +37,7 @@ _LINES_NAMED = 3
 _MEASURE = ("run", "gemm-peak", "triad")
 
 
-def unexplained_part(
+def largest_gap(
     session: Session, program: ProgramResult | None, findings: Sequence[Finding], name: str
 ) -> tuple[Abstention, float] | None:
     """Return the largest part of the time that no finding explains, in words, and its share of the whole; None if every

@@ -210,7 +210,7 @@ def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Ru
     Raises FileRefusedError if a text of a session is damaged."""
     memory = memory_of_run(session_a, run_a.id), memory_of_run(session_b, run_b.id)
     facts: dict[str, FigureDifference] = {}
-    known = _known_facts(session_a, run_a, memory[0]), _known_facts(session_b, run_b, memory[1])
+    known = _facts_by_source(session_a, run_a, memory[0]), _facts_by_source(session_b, run_b, memory[1])
     for (source, ours), (other, theirs) in zip(*known, strict=True):
         if source == other or not (source and other):
             estimate = SCHEDULE in (source, other)
@@ -240,7 +240,7 @@ def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Ru
 def facts_of(session: Session, run: Run) -> dict[str, float]:
     """Return the exact facts that are known of one run in one call, by code. Raises FileRefusedError if a text of the
     session is damaged."""
-    sources = _known_facts(session, run, memory_of_run(session, run.id))
+    sources = _facts_by_source(session, run, memory_of_run(session, run.id))
     return {code: value for _, facts in sources for code, value in facts.items() if value is not None}
 
 
@@ -319,7 +319,7 @@ def measurement(run: Run) -> Hashable:
 _Facts: TypeAlias = dict[str, float | None]
 
 
-def _known_facts(session: Session, run: Run, memory: MemoryPicture | None) -> list[tuple[str, _Facts]]:
+def _facts_by_source(session: Session, run: Run, memory: MemoryPicture | None) -> list[tuple[str, _Facts]]:
     """Return the facts of a run from each source, later ones in place of earlier ones. Sources with a name count in
     ways of their own: facts of two names are not compared."""
     counted = _module_facts(read_module(session, run)) | _product_facts(session, run)

@@ -352,7 +352,7 @@ def find_implied(module: Module) -> None:
     for holder in module.computations.values():
         for start in _short_forms(holder):
             name = next(name for name in names if name not in module.computations)  # as XLA makes names unique
-            written, span = _implied_computation(name, start)
+            written, span = _inner_computation(name, start)
             source = _ImpliedText(written, module.source.line(start.inside[0]))
             found.setdefault(holder.name, []).append(Computation(module, name, span, source=source))
             module._implied[start.inside[0]] = name
@@ -372,7 +372,7 @@ def _short_forms(holder: Computation) -> Iterator[record.Record]:
                 yield instruction.parts
 
 
-def _implied_computation(name: str, start: record.Record) -> tuple[str, tuple[int, int, int]]:
+def _inner_computation(name: str, start: record.Record) -> tuple[str, tuple[int, int, int]]:
     """Return the text of the computation that the short form `start` leaves out, and its `Computation.span`.
 
     Its parameters have the shapes that the start's own shape lists first, its root the one that it lists second.
