@@ -262,7 +262,32 @@ def compiling(share):
     return [made.compiled(), *made.steady(10, {"compile": share, "device_busy": 1 - share})]
 
 
+XLA = "I1129 13:59:31.154999   21841 hlo_pass_pipeline.cc:211]   "
+MODULE = "Running HLO pass pipeline on module jit_step: simplification"
+
+
+def unfinished(seconds, *log, then="compile", **more):
+    """A compile that began two seconds after the start, what XLA wrote in it, and the state of the time after it."""
+    running = {"stage": "compile", "began_seconds": made.BEGAN + 2, "called_from": made.at(88)}
+    lines = [
+        e.LogLine(run=made.RUN, stream="stderr", text=text, monotonic_seconds=made.BEGAN + 3 + at)
+        for at, text in enumerate(log)
+    ]
+    stage = e.StageRunning(run=made.RUN, function="step", **{"defined_at": made.at(20, ""), **running, **more})
+    after = [*made.steady(seconds + 1, {"compile": 1.0}), made.sampled(seconds + 1, 1.0, {then: 1.0})]
+    return [stage, *lines, *after, replace(ended(137, ""), wall_seconds=seconds + 2.0)]
+
+
+def from_lines(**shares):
+    """The lines of a program that made these shares of its operations: `made_by` of its event."""
+    return [
+        e.LineOperations(file=f"{made.FOLDER}/model.py", line=int(line[1:]), name="sin", share=share)
+        for line, share in shares.items()
+    ]
+
+
 PAIRS = {
+    "unfinished_compile": (unfinished(25), unfinished(15)),
     "program_failed": ([ended(1)], [ended(0)]),
     "standstill": ([made.stands(30.0), ended(130, wall_seconds=50.0)], [made.stands(15.0), ended(130)]),
     "paused": ([stopped(1.0)], [stopped(0.1)]),
@@ -816,6 +841,63 @@ def test_loop_is_unrolled_where_operations_account_for_it(operations, is_unrolle
     said = only("slow_tracing", compiled, replace(sampled, statements=loops))
     assert ("unrolls the loop at train.py:17" in said.message) is is_unrolled
     assert (said.where.line, "lax.scan" in said.fix) == ((17, True) if is_unrolled else (22, False))
+
+
+@pytest.mark.parametrize(("share", "where"), [(0.6, "model.py:5"), (0.06, "train.py:20")], ids=["most", "few of many"])
+def test_large_program_names_the_line_of_its_operations(share, where):
+    said = only("large_program", *large(60_000, 4.0, made_by=from_lines(L5=share)))
+    assert said.where.short(made.FOLDER) == where
+    assert ("they are from model.py:5 (60 %)" in said.message) is (share == 0.6)
+
+
+def test_unfinished_compile_is_over_when_samples_show_another_state():
+    assert "unfinished_compile" in codes(*unfinished(60))
+    assert "unfinished_compile" not in codes(*unfinished(60, then="device_busy"))
+    assert "unfinished_compile" not in codes(*unfinished(60)[:-1], made.compiled(), ended(137, ""))
+
+
+@pytest.mark.parametrize(("operations", "where"), [(25_000, "model.py:5"), (40, "train.py:20")])
+def test_unfinished_compile_names_lines_of_large_programs(operations, where):
+    said = only("unfinished_compile", *unfinished(30, operations=operations, made_by=from_lines(L5=0.7)))
+    assert said.where.short(made.FOLDER) == where
+    assert ("they are from model.py:5 (70 %)" in said.message) is ("lax.scan" in said.fix) is (operations > 1_000)
+
+
+ALARM = "E1129 13:31:05.284887   13404 slow_operation_alarm.cc:73] Constant folding an instruction is taking > 1s:"
+FOLDED = '  %sin.7 = f32[9]{0} sine(%constant.4), metadata={op_name="jit(step)/sin" stack_frame_id=2}'
+OVER = "E1129 13:32:05.284887   13404 slow_operation_alarm.cc:141] The operation took 60.1s"
+FOLDS = "in the pass constant_folding, which computes the sin at model.py:5"
+
+
+@pytest.mark.parametrize(
+    ("log", "doing", "tried"),
+    [
+        ([], "the pass is unknown", ""),
+        ([ALARM, "", FOLDED], FOLDS, "slow_constant_folding"),
+        ([ALARM, FOLDED, OVER, "Constant folding an instruction is taking > 1s:", FOLDED], "the pass is unknown", ""),
+        ([ALARM, FOLDED.replace("step", "loss")], "the pass is unknown", ""),
+        ([XLA + MODULE, XLA + "HLO pass dce", XLA + "HLO pass cse"], "in the pass cse", ""),
+        ([XLA + MODULE, XLA + "HLO pass autotuner"], "in the pass autotuner", "slow_autotuning"),
+        ([XLA + MODULE.replace("step", "loss"), XLA + "HLO pass dce"], "the pass is unknown", ""),
+        (
+            [XLA + MODULE, XLA + "HLO pass dce", XLA + "HLO pass: [redacted] time: 2 us (2 us)"],
+            "past its passes, in code generation",
+            "slow_llvm",
+        ),
+        ([XLA.replace("21841", "1") + MODULE, XLA + "HLO pass dce"], "past its passes", "slow_llvm"),
+    ],
+)  # fmt: skip
+def test_unfinished_compile_is_in_the_pass_that_xla_names(log, doing, tried):
+    said = only("unfinished_compile", *unfinished(30, *log, operations=40, made_by=from_lines(L5=0.7)))
+    assert doing in said.message
+    assert f"--try {tried or 'nothing'}" in said.fix or (not tried and "--try" not in said.fix)
+    assert ("TF_CPP_VMODULE" in said.fix) is ("unknown" in doing)
+
+
+def test_unfinished_compile_has_no_pass_where_the_output_is_cut():
+    cut = e.WarningRaised(run=made.RUN, code="output_cut", message="")
+    said = only("unfinished_compile", *unfinished(30, XLA + MODULE, XLA + "HLO pass dce"), cut)
+    assert "the pass is unknown" in said.message
 
 
 def test_shapes_of_which_the_largest_is_twice_the_smallest_are_padded_to_powers_of_two():

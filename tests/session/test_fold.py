@@ -256,21 +256,27 @@ def test_of_much_output_the_last_lines_stay_in_memory():
 RUN = program_events.RUN
 
 
-def running(function, thread=""):
-    return e.StageRunning(run=RUN, function=function, stage="compile", began_seconds=1.0, thread=thread)
+def running(function, thread="", stage="compile"):
+    return e.StageRunning(run=RUN, function=function, stage=stage, began_seconds=1.0, thread=thread)
 
 
 def program(*inside, **more):
     return program_events.session(*inside, **more).runs[RUN].program
 
 
-def test_running_stage_ends_with_compile_or_program():
+def test_running_stage_ends_with_its_compile():
     both = (running("step"), running("load", "feeder"))
     assert program(*both, wall=None).running == {"": both[0], "feeder": both[1]}
     after = program(*both, program_events.compiled(thread="feeder"), wall=None)
     assert after.running == {"": both[0]}
     assert program(*both, program_events.compiled(), wall=None).running == {"feeder": both[1]}
-    assert program(*both).running == {}
+
+
+def test_compile_without_a_row_at_the_end_was_cut_off():
+    compiling = running("step")
+    assert program(compiling).running == {"": compiling}
+    assert program(running("step", stage="trace")).running == {}, "a trace that fails has no row either"
+    assert program(compiling, program_events.compiled()).running == {}
 
 
 def test_an_event_of_no_program_makes_none_of_a_run():

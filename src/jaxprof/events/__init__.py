@@ -37,11 +37,11 @@ _NAMES = {
     ),
     "programs": (
         "ArraysCounted", "CACHE_STATES", "CaptureWindow", "ClosureChange", "CompileReason", "Compiled", "CopiesSeen",
-        "DIFFERENCES", "EmptyCallTimed", "ITERATIONS_FOUND_BY", "JaxImported", "LoopSite", "Note", "PROGRAM_STATES",
-        "ProcessIdentified", "ProgramArray", "ProgramEnded", "ProgramSampled", "ProgramStarted", "ProgramStopped",
-        "REASONS", "REASON_KINDS", "STAGES", "STOP_WITNESSES", "SampledLine", "SignatureLeaf", "SilenceSeen",
-        "StageRunning", "StandstillSeen", "StatementTime", "StepsCounted", "StepsTaken", "SystemWait", "ThreadStack",
-        "TimedLine", "TransfersSeen", "WINDOW_FOLDER",
+        "DIFFERENCES", "EmptyCallTimed", "ITERATIONS_FOUND_BY", "JaxImported", "LineOperations", "LoopSite", "Note",
+        "PROGRAM_STATES", "ProcessIdentified", "ProgramArray", "ProgramEnded", "ProgramSampled", "ProgramStarted",
+        "ProgramStopped", "REASONS", "REASON_KINDS", "STAGES", "STOP_WITNESSES", "SampledLine", "SignatureLeaf",
+        "SilenceSeen", "StageRunning", "StandstillSeen", "StatementTime", "StepsCounted", "StepsTaken", "SystemWait",
+        "ThreadStack", "TimedLine", "TransfersSeen", "WINDOW_FOLDER",
     ),
     "runs": (
         "COUNTED_BY_XLA", "CheckReported", "ComparisonPlanned", "CompileObserved", "CostReported",

@@ -128,8 +128,25 @@ class ProcessIdentified(Event):
 
 
 @frozen(kw_only=True)
+class LineOperations:
+    """Operations of a program that one line of its source made."""
+
+    file: str = ""
+    line: int | None = None
+    name: str = ""
+    """JAX's name of the operations: `sin`, `dot_general`."""
+    share: float = 0.0
+    """Of all operations of the program, by a sample of them."""
+
+    @property
+    def place(self) -> SourceLocation:
+        return SourceLocation(self.file, self.line)
+
+
+@frozen(kw_only=True)
 class StageRunning(Event):
-    """A stage of a compilation has been running for a while. Sent once; screens let its clock tick from then on."""
+    """A stage of a compilation has been running for a while. Sent once, and again when its operations are known;
+    screens let its clock tick from then on."""
 
     function: str
     stage: str
@@ -138,6 +155,10 @@ class StageRunning(Event):
     """Monotonic time at which the stage began."""
     called_from: SourceLocation = NOWHERE
     thread: str = ""
+    defined_at: SourceLocation = NOWHERE
+    operations: int | None = None
+    made_by: list[LineOperations] = field(default_factory=list)
+    """While it compiles, as in `Compiled`."""
 
 
 @frozen(kw_only=True)
@@ -239,6 +260,8 @@ class Compiled(Event):
     than their constants and sizes."""
     callbacks: bool = False
     """Whether the program calls Python (`jax.pure_callback`, `jax.debug.print`)."""
+    made_by: list[LineOperations] = field(default_factory=list)
+    """Lines that made most operations of a large program, or of one with large constants, most first."""
     constants: list[ProgramArray] = field(default_factory=list)
     """Large constants in the program, largest first."""
     signature: list[SignatureLeaf] = field(default_factory=list)

@@ -114,6 +114,11 @@ COMPILES: tuple[ProgramFact, ...] = (
         Fact("unused_donations", ROWS, "Donated arguments that no output can take",
              inside=(Fact("name", TEXT, "Its name"), *_ARRAY)),
         Fact("operations", COUNT, "Operations of its StableHLO"),
+        Fact("made_by", ROWS, "Lines that made most of its operations, if it is large", inside=(
+            Fact("place", TEXT, "file:line", "place.text"),
+            Fact("name", TEXT, "JAX's name of the operations"),
+            Fact("share", SHARE, "Of all operations, by a sample of them"),
+        )),
         Fact("constants", ROWS, "Large constants in it", inside=_ARRAY),
         Fact("thread", TEXT, "The thread; null for the main one"),
         *_OF_KIND,

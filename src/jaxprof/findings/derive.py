@@ -158,7 +158,9 @@ def program_findings(session: Session, program: ProgramResult, name: str) -> Ite
         rows = [row for function in program.functions for row in function.rows if row.function == finding.function]
         yield replace(
             finding,
-            verify=(record_again(program) or verify) if finding.code == "program_failed" else verify,
+            verify=(record_again(program) or verify)
+            if finding.code in ("program_failed", "unfinished_compile")
+            else verify,
             run=program.run.id,
             directory=program.directory,
             code_line=code_line(finding.where, session),

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from jaxprof.analysis.runs.speedup import AbVersus
 from jaxprof.base.values import frozen
 from jaxprof.events import NOWHERE, SourceLocation
 from jaxprof.events.finding import Finding
-from jaxprof.session import Run
-from jaxprof.stats.comparison import TimeComparison
 from jaxprof.workloads import names
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.runs.speedup import AbVersus
+    from jaxprof.session import Run
+    from jaxprof.stats.comparison import TimeComparison
 
 
 @frozen
@@ -66,6 +69,15 @@ TRIALS: Mapping[str, TriedChange] = {
         "XLA_FLAGS has --xla_disable_hlo_passes=constant_folding. The compiles are compared, not the calls.",
         "pass the arrays as arguments; without a change, XLA_FLAGS=--xla_disable_hlo_passes=constant_folding",
         xla_flag="--xla_disable_hlo_passes=constant_folding", compiles=True),
+    "less_llvm": TriedChange("LLVM at level 0",
+        "XLA_FLAGS has --xla_backend_optimization_level=0. The compiles are compared, not the calls.",
+        "where it compiles longer than it runs, XLA_FLAGS=--xla_backend_optimization_level=0: calls may be slower",
+        xla_flag="--xla_backend_optimization_level=0", compiles=True),
+    "no_autotuning": TriedChange("autotuning off",
+        "XLA_FLAGS has --xla_gpu_autotune_level=0. The compiles are compared, not the calls.",
+        "keep its results in the persistent compilation cache; or XLA_FLAGS=--xla_gpu_autotune_level=0, with slower "
+        "kernels",
+        xla_flag="--xla_gpu_autotune_level=0", compiles=True),
 }  # fmt: skip
 """Trials by name."""
 PROPOSED: Mapping[str, Sequence[str]] = {
@@ -79,6 +91,8 @@ PROPOSED: Mapping[str, Sequence[str]] = {
     "float64": ("float32",),
     "precise_product": ("default_precision",),
     "slow_constant_folding": ("no_folding",),
+    "slow_llvm": ("less_llvm",),
+    "slow_autotuning": ("no_autotuning",),
 }
 """Names of the trials of each finding that has some."""
 MOST_TRIALS = 5

@@ -171,7 +171,7 @@ def program_report(session: Session, run: Run) -> Iterator[Piece]:
         yield Prose(ended.hint, "    ")
     yield from _standstill(program)
     for stage in program.running:
-        took = seconds(max(0.0, program.began_seconds + program.wall_seconds - stage.began_seconds))
+        took = seconds(program.stage_seconds(stage))
         where = f", from {stage.called_from.short(program.directory)}" if stage.called_from else ""
         yield Prose(f"{stage.stage} of {stage.function}{where}: {took} so far", hang=2)
     bounds: list[Piece] = [Prose(verdict(program))] if verdict(program) else []

@@ -141,7 +141,21 @@ class RecordedProgram:
         elif isinstance(event, e.ProgramStopped) and event.seconds >= 0:
             self.pauses.append(event)
         elif isinstance(event, e.ProgramEnded):
-            self.running.clear()
+            # A trace that fails has no row, a compile that fails has one: without one it was cut off.
+            self.running = {key: stage for key, stage in self.running.items() if stage.stage == "compile"}
+
+    @property
+    def open_stages(self) -> list[e.StageRunning]:
+        """Stages that go on, the main thread's first. One of its stages that later samples do not show is over."""
+        last = self.sampled[-1] if self.sampled else None
+        return [
+            stage
+            for thread, stage in sorted(self.running.items())
+            if thread
+            or last is None
+            or last.began_seconds <= stage.began_seconds
+            or last.states.get(stage.stage, 0.0) > 0
+        ]
 
 
 _PROGRAM_KEPT: dict[type[e.Event], str] = {

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import jax
+import numpy
 import pytest
 
 from jaxprof import events as e
@@ -355,6 +356,30 @@ def test_random_bits_make_no_program_large():
     (cuda, all_of_cuda), (tpu, _), (cpu, _) = map(operations, ("cuda", "tpu", "cpu"))
     assert 0 < cuda == tpu <= cpu
     assert cuda < all_of_cuda / 2, "most of the operations are those of random bits"
+
+
+def _layers(x, count):
+    for _ in range(count):
+        x = jax.numpy.sin(x) + 0.5
+        x = jax.numpy.cos(x)
+    return x
+
+
+@pytest.mark.parametrize("count", [500, 100], ids=["large", "small"])
+def test_lines_of_large_programs_are_those_of_the_helper(count, monkeypatch):
+    monkeypatch.setattr(module_size, "_SAMPLE_SECONDS_AT_MOST", 10.0)
+    module = jax.jit(lambda x: 2 * _layers(x, count)).lower(1.0).compiler_ir()
+    made = module_size._walk(module.operation).made_by
+    line = _layers.__code__.co_firstlineno + 2
+    assert {each.file for each in made} == ({__file__} if count == 500 else set())
+    shares = {(each.name, each.line): round(each.share, 1) for each in made if each.share > 0.1}
+    assert shares == ({("sin", line): 0.3, ("add", line): 0.3, ("cos", line + 1): 0.3} if count == 500 else {})
+
+
+def test_lines_of_small_programs_with_large_constants_are_read():
+    table = numpy.arange(40_000.0, dtype="float32")
+    made = module_size._walk(jax.jit(lambda x: (x * table).sum()).lower(1.0).compiler_ir().operation).made_by
+    assert {each.name for each in made} >= {"mul", "reduce_sum"}
 
 
 def test_checksum_ignores_constants():

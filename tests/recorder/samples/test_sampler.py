@@ -8,6 +8,7 @@ import sys
 import tempfile
 import threading
 import time
+from dataclasses import replace
 from itertools import count, pairwise
 from timeit import repeat
 from types import ModuleType, SimpleNamespace
@@ -176,6 +177,17 @@ def test_stages_and_debug_settings_of_a_window():
         jax.config.update("jax_debug_nans", False)
     assert states["compile"] == pytest.approx(0.125)
     assert [event.debug_settings for event in events if isinstance(event, e.ProgramSampled)][-1] == ["jax_debug_nans"]
+
+
+def test_stage_is_reported_again_once_its_operations_are_known():
+    events, ledger = [], Ledger()
+    sampler = beside(events.append, ledger)
+    stage = e.StageRunning(function="step", stage="compile", began_seconds=10.0)
+    sampler._last_stages = {}
+    for now, made_by in ((10.3, []), (10.6, []), (10.9, [e.LineOperations(name="sin")]), (11.2, [e.LineOperations()])):
+        ledger.stages = [replace(stage, made_by=made_by)]
+        sampler._tick(now)
+    assert [[each.name for each in event.made_by] for event in events] == [[], ["sin"]]
 
 
 def test_line_of_a_setting_is_in_the_programs_files(tmp_path, monkeypatch):

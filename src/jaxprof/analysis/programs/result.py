@@ -447,7 +447,11 @@ class ProgramResult:
     @cached_property
     def running(self) -> tuple[StageRunning, ...]:
         """Stages of compilations in progress, or in progress when the program was interrupted."""
-        return tuple(self._program.running.values())
+        return tuple(self._program.open_stages)
+
+    def stage_seconds(self, stage: StageRunning) -> float:
+        """How long a stage that goes on has lasted so far, or until the program was ended."""
+        return max(0.0, self.began_seconds + self.wall_seconds - stage.began_seconds)
 
     @cached_property
     def compiles(self) -> tuple[Compiled, ...]:

@@ -34,6 +34,8 @@ _SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "default_precision": {"jax_default_matmul_precision": None},
 }
 """Settings of JAX that a trial holds, whatever the program sets."""
+_FLAGS = ("no_folding", "less_llvm", "no_autotuning")
+"""Trials whose change is in `XLA_FLAGS`, which the client has set."""
 _CONTEXTS = {
     "float32": ((jax, "enable_x64"), (jax.experimental, "enable_x64")),
     "default_precision": ((jax, "default_matmul_precision"),),
@@ -80,7 +82,7 @@ class ProgramChange:
                 self._replace(jax.lax, function, self._with_argument(getattr(jax.lax, function), "unroll", 4))
         elif name == "map":
             self._replace(jax, "vmap", self._mapping(jax.vmap))
-        elif name not in ("donate", "no_folding", *_SETTINGS):
+        elif name not in ("donate", *_FLAGS, *_SETTINGS):
             raise JaxprofError(f"there is no trial {self.name!r}", "The client and the engine have different versions.")
 
     def undo(self) -> None:

@@ -170,6 +170,7 @@ def paused(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
 CHECKS = (
     program_failed,
     standstill,
+    compiling.unfinished_compile,
     paused,
     settings.debug_settings,
     settings.profiler_on,
@@ -203,7 +204,7 @@ CHECKS = (
     arrays.unused_donation,
 )
 """All checks, in the order in which they claim seconds: more specific ones first."""
-FAULTS = ("program_failed", "standstill", "debug_settings", "profiler_on")
+FAULTS = ("program_failed", "standstill", "unfinished_compile", "debug_settings", "profiler_on")
 """Findings after which the other figures describe another program, or part of the program; first things first."""
 REMARKS = (compiling.compile_dominates, settings.cache_off)
 

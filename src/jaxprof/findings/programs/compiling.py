@@ -6,17 +6,22 @@ from typing import TYPE_CHECKING
 
 from jaxprof.analysis.programs.functions import most_frequent, row_seconds
 from jaxprof.analysis.programs.result import TINY_OPERATIONS, ProgramResult, is_single
+from jaxprof.analysis.programs.xla_log import CODE, FOLDING, PASS_LOG, xla_work
 from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe
 from jaxprof.base.units import bytes_, counted, integer, percent, seconds
+from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding
 from jaxprof.events.programs import UNROLLED
+from jaxprof.findings.explanation import command
 from jaxprof.findings.programs.claims import Claims, check
+from jaxprof.findings.trials import PROPOSED, TRIALS
+from jaxprof.session.files import path_word
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from jaxprof.events import Compiled, SourceLocation
+    from jaxprof.events import Compiled, LineOperations
 
 MANY = 20
 """Number of tiny programs from which they are reported; fewer are the set-up of any script."""
@@ -44,7 +49,11 @@ MOST_SHARE = 0.25
 """`LARGE_SHARE` for a program of `LARGE_OPERATIONS`, which may need its size."""
 LARGE_SECONDS = 1.0
 """Least seconds of compiling a large program that are reported."""
+UNFINISHED_SECONDS = 20.0
+"""Least seconds of a compile that goes on, or was cut off, that are reported."""
 _LINES_NAMED = 3
+_MADE_SHARE = 0.1
+"""Share of a program's operations from which the line that made them is named."""
 _UNROLLED_SHARE = 0.5
 """Share of a function's tracing from which a loop is named."""
 _OPERATION_SECONDS = 5e-3
@@ -139,19 +148,79 @@ def large_program(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
             continue
         claims.take(rows=rows)
         operations = max(row.operations or 0 for row in rows)
-        loops = _unrolled_loops(result, rows)
+        loops = _loops_of_rows(result, rows)
+        largest = max(rows, key=lambda row: row.operations or 0)
+        lines = _made_by(largest.made_by)
         # below the larger size, a model that needs this size is as likely as an unrolled loop that no sample shows
         saves = took * (1 - LARGE_OPERATIONS / (2 * operations)) * (1.0 if huge or loops else 0.5)
         yield Finding(
             "large_program",
             f"the program of `{safe(function.function)}` has {integer(operations)} operations: tracing, lowering and "
             f"compiling it took {seconds(took)}, {percent(result.of_wall(took))} of the wall time"
-            f"{_unrolled_text(result, loops)}",
-            (*loops, function.defined_at, function.called_from),
+            f"{_unrolled_text(result, loops)}{_made_by_text(result, lines)}",
+            (*loops, *lines, function.defined_at, function.called_from),
             own_fix=_LIBRARY_TRACED.format(traced, "the program in the persistent cache") if traced else None,
             function=function.function,
             seconds=took,
             saves_seconds=saves,
+        )
+
+
+_SLOW_PARTS = ((FOLDING, "slow_constant_folding"), (CODE, "slow_llvm"), ("autotun", "slow_autotuning"))
+"""What XLA is busy with, or a part of its name, and the code whose trials shorten that."""
+
+
+@check(
+    "a compile does not end",
+    "XLA has been compiling one program for 20 seconds and goes on, or the program was ended in that compile. The "
+    "lines are those that made its operations. The pass is stated where XLA's own log names it; else it is unknown.",
+    "Large programs: jax.lax.scan, fori_loop or jax.vmap in place of Python loops. Otherwise see in which pass XLA is: "
+    f"with {PASS_LOG} it names each on stderr.",
+)
+def unfinished_compile(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
+    goes_on = not result.ended and not result.run.deserted
+    is_cut = any(warning.code == "output_cut" for warning in result.run.warnings)  # what XLA said last is not there
+    for stage in result.running:
+        took = result.stage_seconds(stage)
+        if stage.stage != "compile" or took < UNFINISHED_SECONDS:
+            continue
+        now = result.began_seconds + result.wall_seconds
+        work = xla_work(() if is_cut else result.run.log, stage.function, stage.began_seconds, now)
+        lines, fixes = _made_by(stage.made_by), list[str]()
+        loops = _unrolled_loops(result, {stage.function}, result.states.get("trace", 0.0), stage.operations)
+        size = f": {counted(stage.operations, 'operation')}" if stage.operations is not None else ""
+        if not size and stage.made_by:
+            size = ": more operations than are counted"
+        is_large = stage.operations is None or stage.operations > LARGE_OPERATIONS
+        made = f"{size}{_unrolled_text(result, loops)}{_made_by_text(result, lines)}" if is_large else size
+        folded: list[SourceLocation] = []
+        if is_large and lines:
+            fixes.append("jax.lax.scan, fori_loop or jax.vmap over what repeats there compiles it once.")
+        if work is None:
+            doing = "the pass is unknown"
+            fixes.append(f"To see the pass, put {PASS_LOG} before the command: XLA then names each on stderr.")
+        else:
+            folded = [made.place for made in stage.made_by if made.name == work.operation]
+            at = f" at {folded[0].short(result.directory)}" if folded else ""
+            doing = f"by its log, XLA is in the pass {safe(work.part)}"
+            if work.part == CODE:
+                doing = f"by its log, XLA is past its passes, in {CODE}"
+            if work.operation:
+                doing += f", which computes the {safe(work.operation)}{at}"
+            code = next((code for part, code in _SLOW_PARTS if part in work.part), "")
+            for name in PROPOSED.get(code, ()):
+                word = f"{path_word(stage.defined_at.file)}:{stage.function}" if stage.defined_at else stage.function
+                tried = command("compare", "--try", code, word)
+                fixes.append(f"{TRIALS[name].title}: {TRIALS[name].fix}. {tried} tries it.")
+        began = f"since {seconds(stage.began_seconds - result.began_seconds)} after the start"
+        has, then = ("has", "goes on") if goes_on else ("had", "was not over when the program was ended")
+        yield Finding(
+            "unfinished_compile",
+            f"compiling `{safe(stage.function)}` {has} taken {seconds(took)}, {began}, and {then}{made}; {doing}",
+            (*folded, *(loops if is_large else ()), *(lines if is_large else ()), stage.defined_at, stage.called_from),
+            own_fix=" ".join(fixes),
+            function=stage.function,
+            seconds=took,
         )
 
 
@@ -167,7 +236,7 @@ def slow_tracing(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     if not is_tracing_slow(claims, rows):
         return
     took = sum(row.trace_seconds or 0.0 for row in rows)
-    share, traced, loops = result.of_wall(took), _traced_library(result), _unrolled_loops(result, rows)
+    share, traced, loops = result.of_wall(took), _traced_library(result), _loops_of_rows(result, rows)
     claims.take(rows=rows)
     by_line = totals((line.location, line.seconds) for line in result.lines if line.state == "trace")
     lines = sorted(by_line.items(), key=lambda item: -item[1])[:_LINES_NAMED]
@@ -204,13 +273,19 @@ def is_tracing_slow(claims: Claims, rows: Sequence[Compiled]) -> bool:
     return took >= TRACING_SECONDS and took >= TRACING * claims.work
 
 
-def _unrolled_loops(result: ProgramResult, rows: Sequence[Compiled]) -> list[SourceLocation]:
-    """Return the user's loops that took most of the tracing of these compilations, outermost first. There are none
-    where the program has too few operations for a loop to have become them."""
+def _loops_of_rows(result: ProgramResult, rows: Sequence[Compiled]) -> list[SourceLocation]:
     functions = {row.function for row in rows}
     compiled = [row for row in result.compiles if row.function in functions]
     traced = sum(row.trace_seconds or 0.0 for row in compiled)
-    if traced > _OPERATION_SECONDS * sum(row.operations or 0 for row in compiled):
+    return _unrolled_loops(result, functions, traced, sum(row.operations or 0 for row in compiled))
+
+
+def _unrolled_loops(
+    result: ProgramResult, functions: Collection[str], traced: float, operations: int | None
+) -> list[SourceLocation]:
+    """Return the user's loops that took most of the `traced` seconds of these functions, outermost first. There are
+    none where the programs have too few operations for a loop to have become them; None: more than are counted."""
+    if operations is not None and traced > _OPERATION_SECONDS * operations:
         return []
     of_loop = totals(
         (each.where, each.seconds) for each in result.statements if each.kind == UNROLLED and each.name in functions
@@ -222,6 +297,19 @@ def _unrolled_text(result: ProgramResult, loops: Sequence[SourceLocation]) -> st
     """Return text such as `; tracing unrolls the loop at train.py:7`; empty without a loop."""
     named = [loop.short(result.directory) for loop in loops[:_LINES_NAMED]]
     return f"; tracing unrolls the loop at {safe(', in it '.join(named))}" if named else ""
+
+
+def _made_by(made_by: Sequence[LineOperations]) -> dict[SourceLocation, float]:
+    """Return the lines that made a clear part of a program's operations, and each part, largest first."""
+    of_line = totals((made.place, made.share) for made in made_by)
+    most = sorted(of_line.items(), key=lambda item: -item[1])[:_LINES_NAMED]
+    return {line: share for line, share in most if share >= _MADE_SHARE}
+
+
+def _made_by_text(result: ProgramResult, lines: Mapping[SourceLocation, float]) -> str:
+    """Return text such as `; they are from helper.py:5 (51 %), helper.py:6 (49 %)`; empty without a line."""
+    named = [f"{line.short(result.directory)} ({percent(share)})" for line, share in lines.items()]
+    return f"; they are from {safe(', '.join(named))}" if named else ""
 
 
 def _traced_library(result: ProgramResult) -> str:

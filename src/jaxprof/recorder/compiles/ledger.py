@@ -104,6 +104,9 @@ class Ledger:
                         began_seconds=item.began,
                         called_from=row.called_from,
                         thread=thread.name,
+                        defined_at=row.defined_at,
+                        operations=row.size.operations,
+                        made_by=row.size.made_by,
                     )
                 )
         return rows

@@ -11,19 +11,28 @@ import math
 import re
 import time
 import zlib
+from collections import Counter
+from operator import itemgetter
 from types import FrameType
 from typing import Any
 
 from jaxprof.base.values import dataclass, field
-from jaxprof.events import ProgramArray
+from jaxprof.events import LineOperations, ProgramArray
 from jaxprof.recorder.compiles.arguments import array_bytes, array_type
-from jaxprof.recorder.frame_owner import JAX, frame_kind, outwards
+from jaxprof.recorder.frame_owner import JAX, LIBRARY, USER, file_kind, frame_kind, outwards
 
 CONSTANT_BYTES_AT_LEAST = 64 * 1024
 
 _FRAMES_LOOKED_AT = 12
 _WALK_SECONDS_AT_MOST = 0.25
 _CLOCK_READ_EVERY = 4096
+LARGE_OPERATIONS = 1_000
+"""Number of operations above which the lines that made them are read; XLA needs 1 or 2 ms for each operation."""
+_OPERATIONS_SAMPLED = 512
+_GOLDEN = 0.6180339887498949
+_SAMPLE_SECONDS_AT_MOST = 0.02
+"""Reading the location of an operation takes 10 to 300 µs, because it is only printed with the whole stack."""
+_LINES_KEPT = 16
 _plain: set[str] = set()
 """Operations without regions, by name: all of a name have as many, and asking takes a third of the walk."""
 _DTYPES = {"i1": "bool", "complex<f32>": "c64", "complex<f64>": "c128"}
@@ -38,6 +47,8 @@ class ModuleSize:
     checksum: int | None = None
     """Of the operations' names, in order: that of two programs which differ only in constants and sizes is the same."""
     callbacks: bool = False
+    made_by: list[LineOperations] = field(default_factory=list)
+    """Lines that made most operations of a large program, or of one with large constants, most first."""
     constants: list[ProgramArray] = field(default_factory=list)
     arguments: int | None = None
     """Number of arguments that the program takes; None if unknown."""
@@ -65,6 +76,10 @@ def _walk(module: Any) -> ModuleSize:
     seen = counted = checksum = 0
     deadline = time.monotonic() + _WALK_SECONDS_AT_MOST
     waiting = [module]
+    # A sample of the operations, as even as every nth of them, but not in step with an unrolled loop: those with the
+    # smallest fractional parts of their number times the golden ratio.
+    sampled: list[tuple[float, Any]] = []
+    below = 1.0
     while waiting:
         if seen and seen % _CLOCK_READ_EVERY == 0 and time.monotonic() > deadline:
             break
@@ -83,6 +98,12 @@ def _walk(module: Any) -> ModuleSize:
         if name in {"builtin.module", "func.func", "func.return", "stablehlo.return"}:
             continue
         counted += 1
+        part = counted * _GOLDEN % 1.0
+        if part < below and name != "stablehlo.constant":
+            sampled.append((part, operation))
+            if len(sampled) == _OPERATIONS_SAMPLED:
+                below /= 2
+                sampled = [each for each in sampled if each[0] < below]
         checksum = zlib.crc32(name.encode(), checksum)
         if name == "stablehlo.custom_call" and "callback" in str(operation.attributes["call_target_name"]):
             size.callbacks = True
@@ -94,7 +115,36 @@ def _walk(module: Any) -> ModuleSize:
         size.operations, size.checksum = counted, checksum
     size.constants.sort(key=lambda constant: -(constant.bytes or 0))
     del size.constants[16:]
+    if counted > LARGE_OPERATIONS or size.constants:
+        # Whenever the time is over, what was read is spread over the whole program.
+        size.made_by = _lines([operation for _, operation in sorted(sampled, key=itemgetter(0))])
     return size
+
+
+_FRAME = re.compile(r'"\("((?:[^"\\]|\\.)*)":(\d+):')
+"""Matches a file and line in a location: `loc("jit(f)/sin"(callsite("f"("/home/me/f.py":5:12 to :33) at ...`."""
+_OPERATION = re.compile(r'loc\("(?:[^"\\]|\\.)*?([^"/\\]*)"[()]')
+
+
+def _lines(operations: list[Any]) -> list[LineOperations]:
+    """Return the lines that made these operations: of the frames in its location, innermost first, that is the first of
+    the user's own, else the first of a library."""
+    made: Counter[tuple[str, int, str]] = Counter()
+    deadline, read = time.monotonic() + _SAMPLE_SECONDS_AT_MOST, 0
+    for operation in operations:
+        if read % 16 == 15 and time.monotonic() > deadline:
+            break
+        read += 1
+        location = str(operation.location)
+        frames = [(file_kind(file), file, int(line)) for file, line in _FRAME.findall(location)]
+        _, file, line = next((frame for kind in (USER, LIBRARY) for frame in frames if frame[0] == kind), ("", "", 0))
+        named = _OPERATION.match(location)
+        if file:
+            made[file, line, named[1] if named is not None else ""] += 1
+    return [
+        LineOperations(file=file, line=line, name=name, share=count / read)
+        for (file, line, name), count in made.most_common(_LINES_KEPT)
+    ]
 
 
 _NAMED = re.compile(r'loc\("((?:[^"\\]|\\.)*)"[()]')

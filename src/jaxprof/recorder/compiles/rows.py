@@ -163,6 +163,7 @@ class CompilationRow:
             operations=size.operations,
             checksum=size.checksum,
             callbacks=size.callbacks,
+            made_by=size.made_by,
             constants=size.constants,
             signature=signature.rows(),
             signature_more=max(0, len(signature.leaves) - LEAVES_SHOWN),

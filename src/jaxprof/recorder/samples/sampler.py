@@ -137,7 +137,7 @@ class StackSampler:
         self._working_loops: set[tuple[int, int]] = set()
         self._settings_sought: set[str] = set()
         self._settings_at: dict[str, SourceLocation] = {}
-        self._stages_reported: set[tuple[str, str, float]] = set()
+        self._stages_reported: set[tuple[str, str, float, bool]] = set()
         self._stacks_read: Counter[tuple[str, int]] = Counter()
         self._compiled_calls: deque[tuple[str, int, int, Stack | None]] = deque(maxlen=_CALLS_WAITING)
 
@@ -364,7 +364,7 @@ class StackSampler:
         stage = next((item for item in running if not item.thread), None)
         self.standstill.look(now, iterations.progress, iterations.last_number, stage)
         for item in running:
-            key = (item.thread, item.function, item.began_seconds)
+            key = (item.thread, item.function, item.began_seconds, bool(item.made_by))
             if now - item.began_seconds > 0.5 and key not in self._stages_reported:
                 if len(self._stages_reported) > 1_000:
                     self._stages_reported.clear()

@@ -16,7 +16,6 @@ from jaxprof.tui.kit.drawing import bar_with_names, cell, whole_parts
 from jaxprof.tui.kit.format import elapsed_text, location_text, status_mark
 
 if TYPE_CHECKING:
-    from jaxprof.events import StageRunning
     from jaxprof.session import Run, Session
     from jaxprof.session.run import RecordedProgram
 
@@ -68,7 +67,7 @@ _WITH = {"trace": "in Python", "lower": "to StableHLO", "compile": "backend"}
 
 def doing(program: RecordedProgram, directory: str, now_seconds: float, width: int) -> Content:
     """Return the current activity of a running program, with a clock if it is one stage of JAX or a capture."""
-    stage, window = _stage(program), program.windows[-1] if program.windows else None
+    stage, window = next(iter(program.open_stages), None), program.windows[-1] if program.windows else None
     if stage is not None:
         before = f"{_DOING.get(stage.stage, stage.stage)} `{stage.function}`, {_WITH.get(stage.stage, '')}, "
         at = location_text(stage.called_from, directory)
@@ -89,18 +88,6 @@ def doing(program: RecordedProgram, directory: str, now_seconds: float, width: i
         ("now ", "$text-muted"), (shorten(before, max(1, width - 4 - CLOCK)), "bold $phase-compile"), (time, "bold")
     )
     return head + cell(after, max(0, width - head.cell_length), "$text-muted")
-
-
-def _stage(program: RecordedProgram) -> StageRunning | None:
-    """Return the current stage, preferring the main thread. A stage that later samples no longer show is over."""
-    for thread in sorted(program.running):
-        stage = program.running[thread]
-        if thread or not program.sampled:
-            return stage
-        last = program.sampled[-1]
-        if last.began_seconds <= stage.began_seconds or last.states.get(stage.stage, 0.0) > 0:
-            return stage
-    return None
 
 
 CLOCK = 11
