@@ -66,8 +66,10 @@ def moved_bytes(process: int) -> int | None:
 def _file_of(process: int, descriptor: int) -> str:
     with suppress(OSError):
         target = os.readlink(f"/proc/{process}/fd/{descriptor}")
-        kind = target.partition(":")[0]
-        return target if target.startswith("/") else kind if kind in ("socket", "pipe") else "event"
+        if target.startswith("/"):
+            return target
+        kind = target.partition(":")[0]  # `socket:[81]`, `anon_inode:[eventpoll]`
+        return kind if kind in ("socket", "pipe") else "event"
     return ""
 
 

@@ -66,7 +66,9 @@ _FINDINGS_NAMED = 4
 
 def with_sign(value: float | None, text: str) -> str:
     """Return `text`, the shown value, with a plus sign if the value is positive."""
-    return UNKNOWN if value is None else f"+{text}" if value > 0 else text
+    if value is None:
+        return UNKNOWN
+    return f"+{text}" if value > 0 else text
 
 
 def seconds_difference(value: float | None) -> str:
@@ -150,7 +152,7 @@ def _sides(key: str, unit: Unit, meaning: str, of: str | None = None, title: str
     """Yield the facts of a figure on both sides. `of`: the attribute of a side that holds the figure, or an empty text
     for the side itself; by default the row has both figures under the facts' keys."""
     for side, word in (("before", "first"), ("after", "second")):
-        read = None if of is None else f"{side}.{of}" if of else side
+        read = None if of is None else f"{side}.{of}".rstrip(".")
         yield Fact(f"{side}_{key}", unit, f"{meaning} on the {word} side", read, f"{title} {word}".lstrip())
 
 
@@ -200,7 +202,7 @@ def _change_value(what: str, value: str | float | None) -> str:
         return UNKNOWN
     if isinstance(value, str):
         return _LAYOUT.sub("", value) if what in ("shape", "operands") else value
-    return bytes_(value) if what == "bytes" else scaled(value) if what == "flops" else integer(value)
+    return {"bytes": bytes_, "flops": scaled}.get(what, integer)(value)
 
 
 def _changes(row: KernelDifference) -> str:

@@ -80,7 +80,9 @@ def interval_text(result: RunResult) -> str:
 def interval_beside(result: RunResult) -> str:
     """Return `interval_text` as it follows the median: ` ± 0.9 %`, ` (12 ms to 96 ms)`; empty if it is unknown."""
     text = interval_text(result)
-    return "" if text == UNKNOWN else f" {text}" if text.startswith("±") else f" ({text})"
+    if text == UNKNOWN:
+        return ""
+    return f" {text}" if text.startswith("±") else f" ({text})"
 
 
 def _phase(name: str) -> Callable[[RunRow], float | None]:

@@ -82,15 +82,19 @@ def _trial_line(versus: AbVersus) -> str:
         return f"{head}: {measured}, {'other numbers, as expected' if expected else 'results not compared'}"
     if not results.alike:
         return f"{head}: {measured}"
-    bits = "same bits" if results.equal else f"the same to {results.relative:.1e}" if results.agree else ""
-    return f"{head}: {measured}, {bits or f'other numbers ({results.how_far}{expected})'}"
+    if results.equal:
+        return f"{head}: {measured}, same bits"
+    if results.agree:
+        return f"{head}: {measured}, the same to {results.relative:.1e}"
+    return f"{head}: {measured}, other numbers ({results.how_far}{expected})"
 
 
 def more_launches_text(times: TimeComparison) -> str:
     """Return what more launches would show, in parentheses after a space; an empty text if that is not known."""
     shown = more_launches(times.launches_to_decide, is_near=times.is_near)
-    within = f", within ± {percent(times.margin)}" if times.is_near else ""
-    return f" ({shown}{within})" if shown else ""
+    if not shown:
+        return ""
+    return f" ({shown}, within ± {percent(times.margin)})" if times.is_near else f" ({shown})"
 
 
 def results_text(results: ResultsCompared | None) -> str:

@@ -81,9 +81,10 @@ def explain_runs(
     of_runs: _Items = _of_runs(session, runs, name)
     if any(item.code == OTHER_COMPILER for item in sides):  # what both sides have does not make them differ
         of_runs = (item for item in of_runs if isinstance(item, Abstention) or item.fault)
-    return "comparison" if compared else "runs" if runs else "profile", [
-        *_of_profiles(session, program, name), *sides, *of_runs
-    ]  # fmt: skip
+    subject: Subject = "runs" if runs else "profile"
+    if compared:
+        subject = "comparison"
+    return subject, [*_of_profiles(session, program, name), *sides, *of_runs]
 
 
 def run_findings(session: Session, run: Run, name: str, baselines: Set[str]) -> Iterator[Finding]:

@@ -133,7 +133,9 @@ def cost_text(finding: Finding) -> str:
     if finding.seconds is None:
         of_what = "of memory" if finding.held else "a run"
         return f"{bytes_(finding.bytes)} {of_what}" if finding.bytes else "cost unknown"
-    word = "up to " if finding.at_most else "about " if finding.estimate else ""
+    word = "about " if finding.estimate else ""
+    if finding.at_most:
+        word = "up to "
     ends = [seconds(end, 2) for end in (finding.low, finding.high) if end is not None]
     between = f" ({ends[0]} to {ends[1]})" if len({*ends}) == 2 else ""
     share = f", {percent(finding.share)} {_SCOPES[finding.scope]}" if finding.share is not None else ""

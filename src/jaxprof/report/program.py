@@ -72,7 +72,9 @@ def letters(program: ProgramResult, width: int) -> str:
 
 def round_parts(parts: Sequence[float], whole: float) -> tuple[list[str], str]:
     """Format `parts` and their sum `whole`, in seconds, rounded so that printed parts add up to the printed sum."""
-    decimals = 1 if whole >= 1000 else 2 if whole >= 100 else 3
+    decimals = 3
+    if whole >= 100:  # the sum has four or five digits
+        decimals = 1 if whole >= 1000 else 2
     unit = 10.0**-decimals
     total = round(whole / unit)
     units = whole_steps([part / unit for part in parts], total)
@@ -154,7 +156,9 @@ def time_line_rows(program: ProgramResult) -> list[TimeLineRow]:
     rows = []
     for state, time in zip(shown, times, strict=True):
         part = program.of_wall(state.seconds)
-        how = "" if state.state == NOT_SEEN else "exact" if state.exact else "estimate"
+        how = "exact" if state.exact else "estimate"
+        if state.state == NOT_SEEN:
+            how = ""
         letter, bar = LETTERS[state.state], "█" * round(_BAR * (part or 0.0))
         rows.append(TimeLineRow(words(state.state), time, part, how, letter, bar))
     return [*rows, TimeLineRow("wall time", total, 1.0)]

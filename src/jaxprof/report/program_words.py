@@ -134,8 +134,11 @@ def widest_error(samples: int) -> float:
 def loop(program: ProgramResult, steps: StepFigures) -> str:
     """Return a loop with its steps: `loop at train.py:88: 2 388 steps (step 12 to 2 399), median 6.20 ms`."""
     where = steps.where.short(program.directory)
-    spread = f", jitter {percent(steps.jitter)}" if steps.jitter is not None else ""
-    median = f", median {seconds(steps.median_seconds)}{spread}" if steps.median_seconds is not None else ""
+    median = ""
+    if steps.median_seconds is not None:
+        median = f", median {seconds(steps.median_seconds)}"
+        if steps.jitter is not None:
+            median = f"{median}, jitter {percent(steps.jitter)}"
     iterations = program.iterations_of(steps)  # all from the first timed step to the last, if its steps were timed
     count = f"{counted(steps.count if iterations is None else iterations.count, 'step')} ({how_seen(program, steps)})"
     return safe(f"loop at {where}: {count}, {scaled(steps.per_second)} steps/s{median}")
@@ -146,9 +149,11 @@ def how_seen(program: ProgramResult, steps: StepFigures) -> str:
     series = program.iterations_of(steps)
     if series is None:
         return "counted"
-    by = f"{series.numbered_by} {integer(series.first)} to {integer(series.last)}" if series.numbered_by else ""
-    seen = "read with the samples" if series.found_by == "number" else "" if by else "each counted"
-    return ", ".join(filter(None, (by, seen)))
+    seen = "read with the samples" if series.found_by == "number" else ""
+    if not series.numbered_by:
+        return seen or "each counted"
+    numbers = f"{series.numbered_by} {integer(series.first)} to {integer(series.last)}"
+    return f"{numbers}, {seen}" if seen else numbers
 
 
 def why_again(row: Compiled) -> str:

@@ -144,9 +144,12 @@ def beside_kernels(measured_run: MeasuredKernels) -> Iterator[str]:
             yield f"{percent(unmatched)} of the time belongs to no kernel in the HLO"
     for row in measured_run.transfers:
         took = row.total_seconds
-        rate = f", {scaled(row.bytes / took, 'B/s')}" if row.bytes and took else ""
-        size = f", {bytes_(row.bytes)}{rate}" if row.bytes else ""
-        yield safe(f"copies {row.direction} on {row.device}: {integer(row.count)} in {seconds(took)}{size}")
+        parts = [f"copies {row.direction} on {row.device}: {integer(row.count)} in {seconds(took)}"]
+        if row.bytes:
+            parts.append(bytes_(row.bytes))
+        if row.bytes and took:
+            parts.append(scaled(row.bytes / took, "B/s"))
+        yield safe(", ".join(parts))
     for device, took in measured_run.unattributed_seconds.items():
         if took > 0:
             yield safe(f"{seconds(took)} on {device} belong to no HLO op, copies included")

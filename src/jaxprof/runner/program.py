@@ -157,13 +157,16 @@ class ProgramProcess(ChildProcess):
         descriptors = (pipes.events_write, pipes.events_read, pipes.control_read)
         began = started.began_seconds if started is not None else time.monotonic()
         facts = json.dumps({"began_seconds": began, "options": asdict(program.options)})
+        captured: tuple[str, ...] = ("stdout", "stderr")
+        if inherit:
+            captured = ("stderr",) if keep_stderr else ()
         super().__init__(
             [python, *program.argv],
             pipes,
             environment(" ".join([*map(str, descriptors), facts]), unbuffered=not inherit),
             name="the program",
             descriptors=descriptors,
-            captured=("stdout", "stderr") if not inherit else ("stderr",) if keep_stderr else (),
+            captured=captured,
             own_group=not inherit,
             directory=program.directory,
             process=started.process if started is not None else None,

@@ -178,8 +178,10 @@ def _is_at_peak(row: HeldBuffer, alive: set[str] | None) -> bool | None:
         return True
     if alive is None:
         return None
-    # A place that several values use in turn has the name of one of them; at the peak it may hold another.
-    return True if row.instruction in alive else None if row.shared_with else False
+    if row.instruction in alive:
+        return True
+    # Memory that several values use in turn has the name of one of them; at the peak it may hold another.
+    return None if row.shared_with else False
 
 
 def memory_of_dump(stages: ModuleStages) -> MemoryPicture | None:

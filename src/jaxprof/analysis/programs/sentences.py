@@ -54,9 +54,12 @@ def _closure(row: Compiled, _: CompileReason) -> str:
     where = [f"made at {_line(row.made_at)}"] if row.made_at else []
     where.append(f"defined at {_line(row.defined_at)}")
     changed = [f"{change.name}: {change.before} → {change.now}" for change in row.closure]
-    more = f" and {len(changed) - _MOST_VARIABLES} more" if len(changed) > _MOST_VARIABLES else ""
-    values = f": {', '.join(changed[:_MOST_VARIABLES])}{more}" if changed else ""
-    return f"new closure of {row.factory}{values} ({', '.join(where)})"
+    if not changed:
+        return f"new closure of {row.factory} ({', '.join(where)})"
+    values = ", ".join(changed[:_MOST_VARIABLES])
+    if len(changed) > _MOST_VARIABLES:
+        values = f"{values} and {len(changed) - _MOST_VARIABLES} more"
+    return f"new closure of {row.factory}: {values} ({', '.join(where)})"
 
 
 def _made_by_jit(row: Compiled, reason: CompileReason) -> str:

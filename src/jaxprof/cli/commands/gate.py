@@ -197,9 +197,9 @@ def find_base(target: Target, word: str | None) -> Iterator[FoundBase]:
         return
     if base.kind is Kind.NOTHING and problem is not None:
         raise problem
-    reading: Literal["path", "target", "session"] = (
-        "target" if base.is_code else "session" if base.kind is Kind.SESSION else "path"
-    )
+    reading: Literal["path", "target", "session"] = "session" if base.kind is Kind.SESSION else "path"
+    if base.is_code:
+        reading = "target"
     name = f"{base.word}:{base.run}" if base.run else base.word
     yield FoundBase(GateBase(name, reading, base.word if base.is_code else str(base.path)), base)
 

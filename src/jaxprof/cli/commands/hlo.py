@@ -240,7 +240,9 @@ def _print_json(modules: list[HloProgram], stage: str | None, view: str | None, 
         ]
     else:
         printed = map(recorder(facts_of_program(view, choice)), (module for module in modules if module.has_hlo))
-    kind = "hlo-stage" if stage is not None else f"hlo-{view}" if view is not None else "hlo"
+    kind = f"hlo-{view}" if view is not None else "hlo"
+    if stage is not None:
+        kind = "hlo-stage"
     with not_collecting():
         kept = {name for module in modules for name in module.stages.stages}
         others = [[f"--{other}"] for other in ("kernels", "findings", "barriers", "memory") if other != view]

@@ -236,12 +236,13 @@ def one_by_one(
         own_args, own_kwargs = jax.tree.unflatten(structure, whole)
         return function(*own_args, **own_kwargs)
 
+    def result(leaf: Any, axis: Any) -> Any:
+        if axis is _FIXED:  # all slices have the same
+            return leaf[0]
+        return leaf if axis == 0 else jnp.moveaxis(leaf, 0, axis)
+
     results = jax.lax.map(of_one, moved)
-    return jax.tree.map(
-        lambda leaf, axis: leaf[0] if axis is _FIXED else leaf if axis == 0 else jnp.moveaxis(leaf, 0, axis),
-        results,
-        axis_of_each(out_axes, results),
-    )
+    return jax.tree.map(result, results, axis_of_each(out_axes, results))
 
 
 _active: list[ProgramChange] = []

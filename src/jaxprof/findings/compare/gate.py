@@ -111,7 +111,9 @@ class GateResult:
     def outcome(self) -> LimitState:
         """`exceeded` if any limit was exceeded, else `undecided` if any is, else `within`."""
         states = {row.state for row in self.rows}
-        return "exceeded" if "exceeded" in states else "undecided" if "undecided" in states else "within"
+        if "exceeded" in states:
+            return "exceeded"
+        return "undecided" if "undecided" in states else "within"
 
 
 def judge_programs(

@@ -370,6 +370,9 @@ def copy_traffic(scene: Scene) -> Iterator[Finding]:
     concatenating = "concatenate" in scene.opcodes(kernels[0])
     copied, moved = sum(map(total, kernels)), sum(map(total, scene.kernels))
     whose = counted(len(kernels), "kernel only copies", "kernels only copy")
+    own_fix = _IN_LOOP if around else None
+    if concatenating:
+        own_fix = _BY_CONCATENATION
     yield replace(
         module_finding(
             "copy_traffic",
@@ -377,7 +380,7 @@ def copy_traffic(scene: Scene) -> Iterator[Finding]:
             tuple(kernel.name for kernel in kernels),
             copied,
         ),
-        own_fix=_BY_CONCATENATION if concatenating else _IN_LOOP if around else None,
+        own_fix=own_fix,
         # XLA's own copies have no line: those beside them, and the loop, have one.
         places=lines_of(
             Value(near)

@@ -88,7 +88,9 @@ class Flow:
                     self._operands.append(kernel.instruction.operands.index(name))
                     self._bytes.append(size)
         root = module.entry.root if module.entry is not None else None
-        results = () if root is None else root.operand_instructions() if root.opcode == "tuple" else (root,)
+        results: tuple[Instruction, ...] = (root,) if root is not None else ()
+        if root is not None and root.opcode == "tuple":
+            results = root.operand_instructions()
         makers = filter(None, map(self._maker, results))
         self.outputs = {_array(self._kernels[number], member) for number, member, _ in makers}
         """Arrays that the program returns."""

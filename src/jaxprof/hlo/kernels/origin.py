@@ -161,7 +161,9 @@ def op_path(op_name: str) -> OpPath:
             functions.append(inner)
         elif inner and inner not in _STRUCTURE and not _BRANCH.match(inner):
             scopes.extend(piece for piece in inner.split("/") if piece)
-    direction = "backward" if "transpose" in transformations else "forward" if "jvp" in transformations else ""
+    direction = "forward" if "jvp" in transformations else ""
+    if "transpose" in transformations:  # of a linearised function, which `jvp` has made
+        direction = "backward"
     return OpPath(tuple(functions), tuple(scopes), primitive, direction, recomputed)
 
 

@@ -70,10 +70,12 @@ def shape_text(proto: Message, *, layouts: bool = True, depth: int = 0) -> str:
         return f"({', '.join(f'/*index={n}*/{m}' if n and n % 5 == 0 else m for n, m in enumerate(members))})"
     name = PRIMITIVE_TYPES.get(kind, f"type{kind}")
     dynamic = proto.numbers(6)
-    sizes = [
-        "?" if size == _UNBOUNDED else f"<={size}" if number < len(dynamic) and dynamic[number] else str(size)
-        for number, size in enumerate(proto.numbers(3))
-    ]
+    sizes = []
+    for number, size in enumerate(proto.numbers(3)):
+        if size == _UNBOUNDED:
+            sizes.append("?")
+        else:
+            sizes.append(f"<={size}" if number < len(dynamic) and dynamic[number] else str(size))
     written = f"{name}[{','.join(sizes)}]"
     return written + _layout(proto.message(5), len(sizes)) if layouts and 5 in proto else written
 

@@ -273,6 +273,9 @@ def _read_on(text: str, at: int, end: int, names: list[str], starts: array[int],
         names.append(here[2] if here else "")
         starts.append(at)
         instruction = read(text, at, end)
-        line_end = text.find("\n", at, end)
-        after = instruction.attribute_list().end if instruction else line_end if line_end >= 0 else end
+        if instruction:
+            after = instruction.attribute_list().end
+        else:  # an unreadable line is passed over
+            line_end = text.find("\n", at, end)
+            after = line_end if line_end >= 0 else end
         at = skip_blank(text, max(after, at + 1), end)
