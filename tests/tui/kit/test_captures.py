@@ -47,6 +47,9 @@ def test_a_program_that_nobody_writes_any_more_is_captured_by_running_it_again()
         assert words in how_to_capture(app, run)
         assert can_capture(app, run) is deserted
     assert why_no_capture(run) == "This run was interrupted before it was captured."
+    assert "which took" not in how_to_capture(app, run), "nobody knows how long it would have taken"
+    whole = recorded.finished().session()
+    assert "w runs it again, which took 20.4 s, with a capture" in how_to_capture(app, whole.programs[-1])
 
 
 async def test_a_screen_without_what_it_shows_names_what_is_open_what_that_lacks_and_what_fills_it(tmp_path):
@@ -82,7 +85,7 @@ async def test_a_screen_without_what_it_shows_names_what_is_open_what_that_lacks
             walk.app.set_session(program, None)
             walk.app.switch_mode(place)
             await walk.through("""
-                | has no capture | w runs it again | !variants
+                | has no capture | w runs it again, which took 20.4 s | !variants
                 w | @FormDialog | capture steps 5
                 escape
             """)

@@ -13,6 +13,7 @@ from jaxprof.analysis.timeline.model import TEXT_NAME
 from jaxprof.analysis.timeline.profile import is_whole, programs_of, with_hlo
 from jaxprof.base.grouping import grouped
 from jaxprof.base.text import safe, shorten
+from jaxprof.base.units import seconds
 from jaxprof.session.run import IMPORTED
 from jaxprof.tui.keys import in_words, key_of
 from jaxprof.tui.kit.dialogs import TextDialog, rerun_program
@@ -99,9 +100,13 @@ def how_to_capture(app: Host, run: Run) -> str:
     if run.shown.over:
         failed = window_text(windows[-1]) if windows and windows[-1].state == "failed" else ""
         why = f"The capture of {name} failed ({safe(failed)})" if failed else f"{name} has no capture"
-        return f"{why}. {key} runs it again with a capture of 5 steps, and shows the command first."
+        wall_seconds = run.closed.wall_seconds if run.closed is not None else None
+        took = f", which took {seconds(wall_seconds)}," if wall_seconds else ""
+        return f"{why}. {key} runs it again{took} with a capture of 5 steps, and shows the command first."
     if is_ours(app):
-        return f"{name} has no capture yet. Press {key} to capture {CAPTURE_SECONDS:g} s now."
+        return (
+            f"{name} has no capture yet. Press {key} to capture {CAPTURE_SECONDS:g} s now; reading that takes a moment."
+        )
     return (
         f"{name} is being recorded by another process and has no capture yet. To capture it, start it with "
         "--capture-steps 5, or pass capture_steps=5 to jaxprof.record."
