@@ -13,7 +13,7 @@ from jaxprof.tui.hlo.stage_side import CodeView, StageSide, colour_line
 from jaxprof.tui.kit.dialogs import Choose
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.shell.actions import open_menu
-from jaxprof.tui.theme import VARIABLES
+from jaxprof.tui.theme import variables
 from tables import rows
 from tui.fakes import until
 from tui.hlo_texts import HLO, large_hlo
@@ -37,7 +37,7 @@ class Viewer(App[None]):
         self.shown = document
 
     def get_theme_variable_defaults(self):
-        return VARIABLES
+        return variables()
 
     def compose(self):
         yield StageSide()

@@ -10,6 +10,7 @@ import pytest
 from jaxprof.cli.output import terminal_problem
 from jaxprof.tui.shell import launch
 from jaxprof.tui.shell.launch import drawing_on_stdout, is_light
+from jaxprof.tui.theme import variables
 from waiting import until
 
 
@@ -41,6 +42,19 @@ def test_the_app_draws_on_stdout_where_stderr_goes_to_a_file(monkeypatch):
 )
 def test_the_variable_says_whether_the_terminal_is_light(variable, light):
     assert is_light(variable) is light
+
+
+@pytest.mark.parametrize(
+    ("term", "colours", "few"), [("xterm", "", True), ("xterm-256color", "", False), ("xterm", "truecolor", False)]
+)
+def test_a_terminal_of_16_colours_has_a_theme_of_them(monkeypatch, term, colours, few):
+    """Rich sent most of the others as grey."""
+    opened = []
+    monkeypatch.setattr(launch, "_run", opened.append)
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.setenv("COLORTERM", colours)
+    assert launch.launch() == 0
+    assert opened[0].get_theme_variable_defaults() == variables(few=few)
 
 
 def test_the_session_is_closed_before_its_last_words_whatever_ended_the_app():

@@ -70,7 +70,7 @@ _NAME_AT_MOST = 48
 _BOUNDS = {"memory": "$phase-transfer", "compute": "$phase-compile"}
 
 
-_KINDS = ("$phase-run", "$phase-compile", "$phase-lower", "$phase-transfer", "$phase-first", "$phase-trace")
+KINDS = ("$phase-run", "$phase-compile", "$phase-lower", "$phase-transfer", "$phase-first", "$phase-trace")
 
 
 def label_of(row: Ranked) -> str:
@@ -170,7 +170,7 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
         """Return a strip of the kinds of kernels by their share; nothing for one kind, or where shares are unknown."""
         groups = group_kernels(self.ranking, self.filtered, "kind") if len(self.filtered) <= FEW else ()
         parts = [
-            (group.path[-1], group.share, f"$background on {_KINDS[at % len(_KINDS)]}")
+            (group.path[-1], group.share, f"$background on {KINDS[at % len(KINDS)]}")
             for at, group in enumerate(groups)
             if group.share
         ]

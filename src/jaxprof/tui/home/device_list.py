@@ -115,24 +115,18 @@ def _readings(row: DeviceRow, *, powered: bool) -> list[Content]:
     full = "$error" if share is not None and share >= FULL else "$bar"
     pieces = [
         spark(row.history, SPARK_WIDTH) + cell(units.percent(whole) if whole is not None else "", 6, right=True),
-        Content.assemble("  ", bar(share, BAR_WIDTH, full), cell(_gibibytes(used), 9, right=True)),
+        Content("  ") + bar(share, BAR_WIDTH, full) + _figure(used, 2**30, ".1f", "GiB", 9),
     ]
-    watts, degrees, hertz = reading.power_watts, reading.temperature_celsius, reading.clock_hertz
+    degrees = reading.temperature_celsius
     if powered:  # in columns below each other, also where one of them is not reported
-        pieces += [
-            cell(f"{watts:.0f}W" if watts is not None else "", 6, right=True),
-            cell(f"{degrees:.0f}°C" if degrees is not None else "", 6, _warm(degrees), right=True),
-        ]
-    pieces.append(cell(f"{hertz / 1e9:.2f}GHz" if hertz is not None else "", 9, right=True) + Content("  "))
+        warm = "$warning" if degrees is not None and degrees >= HOT_CELSIUS else ""
+        pieces += [_figure(reading.power_watts, 1, ".0f", "W", 6), _figure(degrees, 1, ".0f", "°C", 6, warm)]
+    pieces.append(_figure(reading.clock_hertz, 1e9, ".2f", "GHz", 9) + Content("  "))
     if reading.load_average is not None:
         pieces.append(cell(f"load {reading.load_average:.1f}", 10))
     return pieces
 
 
-def _gibibytes(count: int | None) -> str:
-    """Return memory in one unit for all devices, so that they can be compared: `76.6GiB`."""
-    return "" if count is None else f"{count / 2**30:.1f}GiB"
-
-
-def _warm(celsius: float | None) -> str:
-    return "$warning" if celsius is not None and celsius >= HOT_CELSIUS else ""
+def _figure(value: float | None, of: float, digits: str, unit: str, width: int, style: str = "") -> Content:
+    """Return a reading in one unit for all devices, so that they can be compared: `76.6GiB`; blank if unknown."""
+    return cell("" if value is None else f"{value / of:{digits}}{unit}", width, style, right=True)

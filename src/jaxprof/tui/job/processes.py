@@ -73,11 +73,7 @@ def axis(grid: StepGrid, width: int) -> str:
     if not len(grid.steps):
         return ""
     ends = Scale(float(grid.first_steps[0]), float(grid.first_steps[-1] + grid.steps[-1]))
-    return ruler(ends, width, lambda at, _: _step(at) if grid.unit == "step" else _time(at))
-
-
-def _step(at: float) -> str:
-    return f"{at:.0f}" if at.is_integer() else ""
+    return ruler(ends, width, lambda at, _: f"{at:.0f}" * at.is_integer() if grid.unit == "step" else _time(at))
 
 
 def _time(at: float) -> str:

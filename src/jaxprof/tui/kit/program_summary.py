@@ -31,7 +31,7 @@ STATES = {
     CALLS: ("calls", "$state-calls"),
     "host_busy": ("host", "$state-host"),
     "waiting": ("waiting", "$state-waiting"),
-    "paused": ("paused", "$warning"),
+    "paused": ("paused", "$error"),
 }
 """Short name and colour of each state, in stacking order."""
 

@@ -65,7 +65,8 @@ class AdviceList(RowList[Claim], keys="advice"):
     def __init__(self) -> None:
         super().__init__(
             (
-                TableColumn("saves ≤", _saves, 8, right=True, style="bold $warning"),
+                TableColumn("saves ≤", lambda it: it.cost if it.saves_seconds is None else seconds(it.saves_seconds), 8,
+                            right=True, style="bold $warning"),
                 TableColumn("", self._bar, 5, weight=1, most=16),
                 TableColumn("finding", lambda row: (row.text, row.style), 24, weight=9),
                 TableColumn("line", lambda row: (row.location, "$primary"), 4, most=28, fits=True),
@@ -79,10 +80,6 @@ class AdviceList(RowList[Claim], keys="advice"):
     def _bar(self, row: Claim) -> Cell:
         most = max((claim.saves_seconds or 0.0 for claim in map(self.row, self.keys) if claim is not None), default=0.0)
         return lambda width: bar((row.saves_seconds or 0.0) / (most or 1.0), width, "$warning", track="")
-
-
-def _saves(claim: Claim) -> str:
-    return claim.cost if claim.saves_seconds is None else seconds(claim.saves_seconds)
 
 
 def claim_lines(claim: Claim | None, sources: Mapping[str, str], around: int, width: int) -> Iterator[Content]:

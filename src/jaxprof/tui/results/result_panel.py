@@ -320,14 +320,14 @@ def compile_table(result: RunResult) -> Table[tuple[str, float]]:
 # -- phases ---------------------------------------------------------------------------------------------------
 
 PHASE_STYLES = {
-    "start-up": "$quiet",
+    "start-up": "$state-import",
     "trace": "$phase-trace",
     "lower": "$phase-lower",
     "compile": "$phase-compile",
     "transfer_in": "$phase-transfer",
     "first_run": "$phase-first",
     "run": "$phase-run",
-    "transfer_out": "$phase-transfer",
+    "transfer_out": "$state-calls",
 }
 
 

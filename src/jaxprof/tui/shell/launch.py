@@ -54,6 +54,8 @@ def launch(
     `path`, or into the user's folder, and the exit code is the program's. Quitting while the program runs ends it. If a
     signal ends the app, the exit code is 128 plus the number of the signal.
     """
+    from rich.console import Console
+
     from jaxprof.base.config import read_config
     from jaxprof.tui.shell.live import make_scheduler
     from jaxprof.tui.shell.profiler import Profiler
@@ -73,6 +75,7 @@ def launch(
         profile=profile,
         config=read_config(),
         light=is_light(os.environ.get("COLORFGBG", "")),
+        few_colours=Console(force_terminal=True).color_system in (None, "standard", "windows"),
     )
     _run(app)
     code = app.return_code or (_exit_code(app.live) if program is not None else 0)

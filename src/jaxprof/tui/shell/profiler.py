@@ -29,7 +29,7 @@ from jaxprof.tui.shell.device_monitor import DeviceMonitor, MachineSource
 from jaxprof.tui.shell.live import EventsArrived, Live, Maker, StorageFailed, make_scheduler
 from jaxprof.tui.shell.navigation import Navigator, create
 from jaxprof.tui.shell.opened_session import ProfileReading, read
-from jaxprof.tui.theme import DARK, LIGHT, VARIABLES
+from jaxprof.tui.theme import DARK, LIGHT, themes, variables
 
 if TYPE_CHECKING:
     from jaxprof.events import Event
@@ -118,8 +118,11 @@ class Profiler(Navigator, keys="app"):
         config: Config | None = None,
         devices: Callable[[], MachineSource] | None = None,
         light: bool = False,
+        few_colours: bool = False,
     ) -> None:
-        """`light`: the terminal has a light background, which the theme follows unless the user has chosen one."""
+        """`light`: the terminal has a light background, which the theme follows unless the user has chosen one;
+        `few_colours`: it has 16 colours."""
+        self._few_colours = few_colours  # Textual asks for the colours at once
         super().__init__()
         self.user = UserSettings(self, self.tell, config)
         self.live = Live(self, interpreter, make)
@@ -138,13 +141,13 @@ class Profiler(Navigator, keys="app"):
         """The profile that a thread is reading and that is not in view yet; None if there is none."""
         self._show_live = True
         """Whether to show the next session that this app writes; False after the user opened another one."""
-        for theme in (DARK, LIGHT):
+        for theme in themes(few=few_colours):
             self.register_theme(theme)
         # Set before the stylesheet is read: changing the theme later would read it again.
         self.set_reactive(App.theme, self.user.theme(light=light))
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        return VARIABLES
+        return variables(few=self._few_colours)
 
     def on_mount(self) -> None:
         path, program, follow, profile = self._first

@@ -39,8 +39,8 @@ NAMED_COLUMNS = 4
 _NOTHING = -1
 STYLES: Mapping[str, str] = {
     "matmul, conv": "$phase-compile", "fusion": "$phase-run", "reduction": "$phase-lower", "copies": "$phase-transfer",
-    "collective": "$phase-first", "kernel": "$better", "programs": "$baseline", "dispatch": "$phase-trace",
-    "waiting": "$text-disabled", "host": "$quiet", "counters": "$accent", "busy": "$success",
+    "collective": "$phase-first", "kernel": "$state-calls", "programs": "$state-import", "dispatch": "$phase-trace",
+    "waiting": "$state-waiting", "host": "$state-host", "counters": "$counter", "busy": "$better",
 }  # fmt: skip
 _HIT = "$accent"
 
