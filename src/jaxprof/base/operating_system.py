@@ -86,7 +86,6 @@ def cpu_model() -> str | None:
 
 
 def signals(*names: str) -> tuple[signal.Signals, ...]:
-    """Return those of the named signals that this system has."""
     known = signal.Signals.__members__
     return tuple(known[name] for name in names if name in known)
 

@@ -18,7 +18,6 @@ class KernelLaunch:
     private_bytes: int | None = None
     group_bytes: int | None = None
     occupancy: float | None = None
-    """Occupancy, from 0 to 1."""
 
 
 @frozen(kw_only=True)

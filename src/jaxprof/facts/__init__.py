@@ -172,7 +172,6 @@ def in_tables(*facts: Fact[Row]) -> Iterator[Fact[Row]]:
 
 
 def for_json(facts: Iterable[Fact[Row]]) -> Iterator[Fact[Row]]:
-    """Yield the facts that JSON has, too."""
     return (fact for fact in facts if not fact.in_tables)
 
 

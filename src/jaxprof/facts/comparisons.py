@@ -524,7 +524,6 @@ HLO_DIFFERENCE: Facts[Any] = (
     Fact("facts", ROWS, "Exact figures", lambda row: exact_facts(row.exact), inside=FIGURES),
     Fact("kernels", ROWS, "Kernels; null if unknown", "exact.kernels.rows", inside=KERNELS_COMPARED),
 )  # fmt: skip
-"""Facts of what `difference_row` returns."""
 
 
 def difference_row(before: Module, after: Module) -> dict[str, Any]:

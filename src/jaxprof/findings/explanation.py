@@ -161,7 +161,6 @@ class Explanation:
 
     @property
     def is_unmeasured(self) -> bool:
-        """Whether the session has runs, and none of them was measured."""
         runs = self.session.runs.values() if self.session is not None and self.job is None else ()
         return bool(runs) and not any(map(_is_measured, runs))
 

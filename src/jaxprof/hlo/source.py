@@ -128,7 +128,6 @@ def own_and_library(stack: Iterable[Frame]) -> tuple[Frame | None, Frame | None]
 
 
 def own_frame(stack: Iterable[Frame]) -> Frame | None:
-    """Return the first of `own_and_library`."""
     return own_and_library(stack)[0]
 
 

@@ -449,7 +449,6 @@ class JobFigures:
 
     @property
     def names_somebody(self) -> bool:
-        """Whether a finding names one of the processes."""
         return any(finding.index is not None for finding in self.findings)
 
 

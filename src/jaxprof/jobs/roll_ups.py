@@ -320,5 +320,4 @@ def _quote(path: Path) -> str:
 
 
 def _read_files_sql(files: Sequence[Path]) -> str:
-    """Return the SQL that reads these files."""
     return f"read_parquet([{', '.join(map(_quote, files))}])"

@@ -54,7 +54,6 @@ def module_at(code: CodeType, offset: int) -> str:
 
 
 def monitoring() -> Any:
-    """Return `sys.monitoring`; for a Python that has it."""
     return sys.monitoring  # type: ignore[attr-defined,unused-ignore]
 
 

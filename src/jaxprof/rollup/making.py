@@ -159,7 +159,6 @@ def _groups(count: int, most: int) -> Array:
 
 
 def _last(groups: Array, count: int) -> Array:
-    """Return the last index of each group."""
     return np.append(groups[1:], count) - 1
 
 

@@ -192,7 +192,6 @@ class RecordingScheduler:
 
     @property
     def has_lost_events(self) -> bool:
-        """Whether events were recorded that are in no file."""
         return self.writer.lost > 0 or self.writer.failure is not None
 
     def move_to(self, path: Path) -> None:

@@ -232,7 +232,6 @@ class Run:
     trial: e.TrialReached | None = None
     """Where the change that the run tries has reached the program; None if it tries none, or has reached nothing."""
     program: RecordedProgram | None = None
-    """What was recorded inside the run, if it is a program; else None."""
     finished: e.RunFinished | None = None
     closed: e.RunClosed | None = None
     deserted: bool = True
@@ -290,7 +289,6 @@ class Run:
 
     @property
     def as_baseline(self) -> str:
-        """Name of the run as a baseline: its side in a comparison, else its variant."""
         return self.plan.side or self.plan.variant
 
     @property

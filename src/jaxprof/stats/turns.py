@@ -74,7 +74,6 @@ class LaunchBlocks:
     each as a short launch of its own: then only their medians can be compared, and only over several launches."""
 
     def of_side(self, side: int) -> list[Block]:
-        """Return the blocks of one side that have calls."""
         return [block for block in self.blocks if block.side == side and block.seconds]
 
     def fast_call(self, side: int) -> float | None:

@@ -222,7 +222,6 @@ class Ranking:
         self._origins = origins
 
     def capture_of(self, kernel: Kernel) -> MeasuredKernel | None:
-        """Return what a capture has of the kernel."""
         return self._measured.get(kernel.name)
 
     def measured_seconds(self, kernel: Kernel) -> float | None:

@@ -239,7 +239,6 @@ def _overlap(spans: Iterable[tuple[float, float]], began: float, ended: float) -
 
 
 def _sum_of_known(values: Iterable[_Number | None]) -> _Number | None:
-    """Return the sum of the known values; None if none is known."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 

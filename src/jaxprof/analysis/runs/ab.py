@@ -146,7 +146,6 @@ class AbResult:
 
     @property
     def failed(self) -> tuple[RunResult, ...]:
-        """Sides whose run failed."""
         return tuple(side for side in self.sides if side.run.status != "ok")
 
 

@@ -221,5 +221,4 @@ def _turn_blocks(baseline: RunLaunch, other: RunLaunch) -> LaunchBlocks | None:
 
 
 def readings_during(session: Session, run: Run) -> list[DeviceReading]:
-    """Return the readings of this run's device that were taken during the run."""
     return [reading for reading in session.readings.get(run.plan.device, []) if reading.run == run.id]

@@ -154,7 +154,6 @@ class LaneGroup:
         return len(self.rows) > 1
 
     def name_of(self, row: LaneRow, index: int) -> str:
-        """Return the name of an interval of one of its rows."""
         return self.labels[int(row.label[index])][0]
 
 

@@ -68,7 +68,6 @@ class DeviceSteps:
 
     @property
     def idle_share(self) -> float | None:
-        """Idle share of the whole profile, from 0 to 1."""
         if self.idle_seconds is None or not self.span_seconds:
             return None
         return self.idle_seconds / self.span_seconds

@@ -45,7 +45,6 @@ class GateLimit:
     growth: float = 0.0
     """Allowed growth as a share of the baseline: 0.01 allows 1 % more."""
     is_time: bool = False
-    """Whether the limit is on a time."""
     less_is_worse: bool = False
     """Whether the fact must not shrink; otherwise it must not grow."""
 
@@ -109,7 +108,6 @@ class GateResult:
 
     @property
     def outcome(self) -> LimitState:
-        """`exceeded` if any limit was exceeded, else `undecided` if any is, else `within`."""
         states = {row.state for row in self.rows}
         if "exceeded" in states:
             return "exceeded"

@@ -45,7 +45,6 @@ def findings(module: Module) -> tuple[Finding, ...]:
 
 
 def line_of(kernels: Iterable[Kernel]) -> SourceLocation | None:
-    """Return the line of the first kernel that has one."""
     source = next((kernel.source for kernel in kernels if kernel.source is not None), None)
     return SourceLocation(source.file, source.line) if source is not None else None
 

@@ -59,7 +59,6 @@ class Claims:
         return self.result.hot.seconds - self.result.hot.parts.get(COMPILE, 0.0)
 
     def free_spots(self, spots: Iterable[Spot]) -> list[Spot]:
-        """Return the spots that no finding has claimed."""
         return [spot for spot in spots if spot not in self.taken]
 
     def free_rows(self, rows: Iterable[Compiled]) -> list[Compiled]:

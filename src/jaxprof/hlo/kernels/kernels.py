@@ -174,7 +174,6 @@ class Kernel:
 
     @property
     def bytes(self) -> int:
-        """Bytes read and written by one execution."""
         return self.bytes_read + self.bytes_written
 
     @property

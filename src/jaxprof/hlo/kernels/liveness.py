@@ -456,7 +456,6 @@ class Liveness:
 
     @property
     def live_bytes(self) -> tuple[int, ...]:
-        """Bytes alive at each point."""
         return tuple(point.bytes for point in self.points)
 
     def parts_at(self, number: int) -> Mapping[str, int]:

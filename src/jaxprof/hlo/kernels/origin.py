@@ -83,7 +83,6 @@ class HloSourceLocation(NamedTuple):
 
     @classmethod
     def of(cls, frame: Frame | None) -> HloSourceLocation | None:
-        """Return the line of a frame."""
         return cls(frame.file, frame.line) if frame is not None else None
 
     @property

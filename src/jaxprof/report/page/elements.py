@@ -71,7 +71,6 @@ def heading(words: str, level: int = 3) -> str:
 
 
 def paragraph(words: str, kind: str = "") -> str:
-    """Return a paragraph; `kind` is its class in the style."""
     named = f' class="{kind}"' if kind else ""
     return f"<p{named}>{text(words)}</p>"
 
