@@ -12,7 +12,6 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from operator import eq
-from typing import TypeAlias
 
 from jaxprof.base.grouping import Existence, Pair, pair_up
 from jaxprof.base.values import frozen
@@ -90,8 +89,10 @@ def text_difference(before: Module, after: Module) -> TextDifference:
             # Only kernels run one after the other: those of the entry, and of what control flow calls.
             called_by = {caller.opcode for caller in after.callers.get(second.name, ())}
             in_order = second.is_entry or bool(called_by & {"while", "conditional", "call"})
-            if scheduled and in_order and (parted := _first_order_difference(alike)):
-                reordered.append((second.name, *parted))
+            if scheduled and in_order:
+                runs = [(left, right) for left, right in alike if base_opcode(left.opcode) not in FREE]
+                sides = zip(sorted(runs, key=lambda pair: pair[0].position), runs, strict=True)
+                reordered += [(second.name, one[0].name, other[1].name) for one, other in sides if one is not other][:1]
         for left, right in alike:
             settings += _setting_differences(left, right)
             ours, theirs = left.attributes.get("backend_config", ""), right.attributes.get("backend_config", "")
@@ -105,21 +106,8 @@ def text_difference(before: Module, after: Module) -> TextDifference:
     return TextDifference(tuple(header), tuple(changed), tuple(settings), tuple(code), tuple(reordered))
 
 
-Pairs: TypeAlias = list[tuple[Instruction, Instruction]]
-
-
 def _value(instruction: Instruction) -> bytes:
     return instruction.computation.module.once(Fingerprints).of_value(instruction)
-
-
-def _first_order_difference(alike: Pairs) -> tuple[str, str] | None:
-    """Return the first instructions at which the two orders differ; None if they are the same. Instructions that take
-    no time are ignored."""
-    runs = [(left, right) for left, right in alike if base_opcode(left.opcode) not in FREE]
-    for first, second in zip(sorted(runs, key=lambda pair: pair[0].position), runs, strict=True):
-        if first is not second:
-            return first[0].name, second[1].name
-    return None
 
 
 def _setting_differences(before: Instruction, after: Instruction) -> Iterator[SettingDifference]:

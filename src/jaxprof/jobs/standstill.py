@@ -67,8 +67,10 @@ def _differing(still: Sequence[ProcessFigures], gone: Sequence[ProcessFigures]) 
         return gone, "ended"
     hosts = [process for process in still if not _state(process).on_device]
     if hosts and (waiting or len(still) == 1):
-        sure = [process for process in hosts if _is_sure(_state(process))]
-        return (hosts, "") if len(sure) == len(hosts) else ((), "")
+        # one that runs or compiles may only be late
+        states = map(_state, hosts)
+        sure = all(state.is_certain or (state.seconds >= BUSY_SECONDS and state.is_long) for state in states)
+        return (hosts, "") if sure else ((), "")
     for what, key in (
         ("another line", lambda process: _state(process).at.text or None),
         ("another step", lambda process: _state(process).step),
@@ -81,11 +83,6 @@ def _differing(still: Sequence[ProcessFigures], gone: Sequence[ProcessFigures]) 
             return [process for process in still if key(process) != most], what
         return still, what
     return (), ""
-
-
-def _is_sure(state: Standstill) -> bool:
-    """Return whether a process that others wait for stands still: one that runs or compiles may only be late."""
-    return state.is_certain or (state.seconds >= BUSY_SECONDS and state.is_long)
 
 
 def with_status(processes: Sequence[ProcessFigures], found: Standing | None) -> tuple[ProcessFigures, ...]:

@@ -196,11 +196,11 @@ def kernels_table(kernels: KernelDifferences) -> Table[KernelDifference]:
     return Table(KERNELS_COMPARED, rows, notes=tuple(notes), most=_ROWS_SHOWN, rest=_REST)
 
 
-def with_side_names(table: Table[Any], first: str, second: str) -> Table[Any]:
-    """Return the table with the names of the sides, `first` and `second`, in its heading."""
+def with_side_names(table: Table[Any], second: str) -> Table[Any]:
+    """Return the table with the names of the sides, A and `second`, in its heading."""
 
     def with_names(text: str) -> str:
-        return re.sub(r"\bsecond$", lambda _: second, re.sub(r"\bfirst$", lambda _: first, text))
+        return re.sub(r"\bsecond$", lambda _: second, re.sub(r"\bfirst$", "A", text))
 
     columns = [fact if fact.title is None else replace(fact, title=with_names(fact.title)) for fact in table.columns]
     return replace(table, columns=columns)
@@ -297,9 +297,7 @@ def ab_lines(result: AbResult) -> Iterator[str]:
         (pair,) = difference.runs
         pieces += ["", Prose(f"A → {versus.label}: {answer(pair)}", hang=2)]
         listed = sorted(tables(pair), key=lambda table: table.columns is PHASES)
-        pieces += _apart(
-            with_side_names(table, "A", versus.label) for table in (environment_table(difference), *listed)
-        )
+        pieces += _apart(with_side_names(table, versus.label) for table in (environment_table(difference), *listed))
     sides = (RunRow(side.run.plan.side, side) for side in result.sides)
     yield from report_lines((*pieces, *problems(sides), ""), WIDE)
 

@@ -322,12 +322,6 @@ class _Pairing:
         pairs = [frozenset((one, self._partner[one])) for one in near if one in self._partner]
         return (kernel.count, *pairs) if pairs and len(pairs) == len(near) else None
 
-    def _is_beside(self, kernel: Kernel, other: Kernel) -> bool:
-        """Return whether kernels of both sides have neighbouring places. They do if the first one is next to the
-        partner of the second, or next to a kernel whose partner is next to the second."""
-        beside = {other, *self._near[other]}
-        return any(self._partner.get(one) in beside for one in self._near[kernel])
-
     def _similar_kernels(self) -> Iterator[tuple[Kernel, Kernel]]:
         """Yield kernels with at least half of their operations in common, the most similar first."""
         ours, theirs = self._without_partner(self._ours), self._without_partner(self._theirs)
@@ -340,7 +334,9 @@ class _Pairing:
             for number, other, theirs_operations in new:
                 alike = 2 * (mine & theirs_operations).total() / max(mine.total() + theirs_operations.total(), 1)
                 if alike >= _ENOUGH:
-                    elsewhere = not self._is_beside(one, other)
+                    # neighbouring places: next to the partner of the other, or to a kernel whose partner is
+                    beside = {other, *self._near[other]}
+                    elsewhere = not any(self._partner.get(near) in beside for near in self._near[one])
                     candidates.append((-alike, _origin(one) != _origin(other), elsewhere, abs(at - number), one, other))
         for *_, one, other in sorted(candidates, key=lambda each: each[:4]):
             if one not in self._partner and other not in self._partner:

@@ -231,7 +231,12 @@ def upcast_product(scene: Scene) -> Iterator[Finding]:
     kernels = [
         kernel
         for kernel in _products(scene)
-        if any(is_any_product(value.instruction) and _is_upcast(value) for value in values_of(kernel.instruction))
+        if any(
+            is_any_product(value.instruction)
+            and len(operands := sources(value)[:2]) == 2
+            and all(map(_is_widened, operands))
+            for value in values_of(kernel.instruction)
+        )
     ]
     yield from gather(
         "upcast_product", kernels, "product computes", "products compute",
@@ -268,11 +273,6 @@ def _products(scene: Scene) -> list[Kernel]:
     return [
         kernel for kernel in scene.kernels if kernel.kind in MATRIX_KINDS and (kernel.flops or 0) >= LARGE_GEMM_FLOPS
     ]
-
-
-def _is_upcast(product: Value) -> bool:
-    operands = sources(product)[:2]
-    return len(operands) == 2 and all(map(_is_widened, operands))
 
 
 def _is_widened(value: Value) -> bool:

@@ -308,9 +308,11 @@ def _update_of(result: Instruction, taken: Set[int]) -> _Update | None:
     for source in upstream(start, _keeps_elements):
         if source.opcode in _COPYING:
             copies.append(source)
-        elif _is_argument(source, value, taken):
-            in_place = value.opcode in _IN_PLACE | {"while"}
-            return _Update(source.instruction, value, tuple(copy.instruction.name for copy in copies if in_place))
+        elif source.opcode == "parameter" and not source.fusions and source.shape.dtype == value.shape.dtype:
+            number = source.instruction.parameter_number
+            if number is not None and number not in taken:
+                in_place = value.opcode in _IN_PLACE | {"while"}
+                return _Update(source.instruction, value, tuple(copy.instruction.name for copy in copies if in_place))
     return None
 
 
@@ -321,11 +323,6 @@ def _keeps_elements(value: Value, operand: Value) -> bool:
     # The result of an asynchronous copy is the first member of its tuple.
     before, after = ((array.shape.tuple_shapes or (array.shape,))[0].elements for array in (operand, value))
     return same_elements(value, operand) or (value.opcode in _IN_PLACE | _COPYING and before == after)
-
-
-def _is_argument(value: Value, result: Value, taken: Set[int]) -> bool:
-    number = value.instruction.parameter_number if value.opcode == "parameter" and not value.fusions else None
-    return number is not None and number not in taken and value.shape.dtype == result.shape.dtype
 
 
 _COPY_SHARE = 0.5
@@ -466,7 +463,9 @@ def _reshards(collective: Collective, given_back: set[str]) -> bool:
     instruction = collective.kernel.instruction
     if collective.opcode == "all-to-all":
         return True
-    moved = _collective_input(instruction)
+    # of a fusion or an asynchronous call, the inside shows the array
+    is_shown = instruction.opcode not in ("fusion", "async-start") and bool(instruction.operands)
+    moved = next(iter(sources(Value(instruction))), None) if is_shown else None
     if moved is None:
         return False
     if collective.opcode == "collective-permute":
@@ -477,15 +476,6 @@ def _reshards(collective: Collective, given_back: set[str]) -> bool:
     if source is None or source.opcode not in ("parameter", "constant"):
         return True  # it was computed
     return source.fusions == () and str(source.shape.without_layout()) not in given_back
-
-
-def _collective_input(instruction: Instruction) -> Value | None:
-    """Return the array that a collective takes; None if it is in a fusion or an asynchronous call, whose inside shows
-    it."""
-    if instruction.opcode in ("fusion", "async-start") or not instruction.operands:
-        return None
-    made_of = sources(Value(instruction))
-    return made_of[0] if made_of else None
 
 
 def _is_result(instruction: Instruction) -> bool:

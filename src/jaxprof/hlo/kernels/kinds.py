@@ -123,8 +123,10 @@ def _of_fusion(fusion: Instruction, inside: Sequence[Instruction]) -> KernelKind
     working = [instruction for instruction in inside if instruction.opcode not in FREE]
     opcodes = {instruction.opcode for instruction in working}
     dots = sum(is_product(instruction) for instruction in working)
-    if dots >= 2 and {"reduce", "exponential"} <= opcodes and _is_attention(fusion):
-        return KernelKind("attention", target)
+    for value in values_in((fusion,)) if dots >= 2 and {"reduce", "exponential"} <= opcodes else ():
+        scores = scores_before(value) if is_product(value.instruction) else None
+        if scores is not None and scores.fusions[:1] == (fusion,):
+            return KernelKind("attention", target)
     if dots or "convolution" in opcodes:
         return KernelKind("GEMM" if dots else "convolution", target)
     for opcode in _HEAVY:
@@ -148,14 +150,6 @@ def _of_fusion(fusion: Instruction, inside: Sequence[Instruction]) -> KernelKind
     if target in _COPYING or (target and opcodes <= {"dynamic-slice", "dynamic-update-slice", "slice", "copy"}):
         return KernelKind("copy", target)
     return KernelKind(_OF_FUSION.get(kind, "fusion"), target)
-
-
-def _is_attention(fusion: Instruction) -> bool:
-    for value in values_in((fusion,)):
-        scores = scores_before(value) if is_product(value.instruction) else None
-        if scores is not None and scores.fusions[:1] == (fusion,):
-            return True
-    return False
 
 
 _DEEPEST = 8
