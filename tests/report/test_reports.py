@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,8 +15,9 @@ from jaxprof.findings.program_result import program_result
 from jaxprof.hlo.stages import ModuleStages
 from jaxprof.report.envelope import ROWS, answer_pieces, json_pieces
 from jaxprof.report.memory import fit_words, memory_heading
-from jaxprof.report.runs import groups, leading_run, verdict_parts
+from jaxprof.report.runs import groups, launches_text, leading_run, verdict_parts
 from jaxprof.report.session_text import to_text
+from jaxprof.stats.summary import MedianTime
 from report import sessions
 from tui import session_tapes
 from tui.hlo_texts import HLO
@@ -24,6 +26,16 @@ NO_ROOM = e.ProgramEnded(
     run=made.RUN, exit_code=1, wall_seconds=9.0, error="RESOURCE_EXHAUSTED: Out of memory allocating 4096 bytes."
 )
 ROOM = e.DeviceReading(device="cuda:0", memory_used_bytes=60 << 30, memory_limit_bytes=80 << 30)
+
+
+def test_interval_over_launches_that_says_nothing_is_left_out():
+    def summary(low, high):
+        return MedianTime(median=0.05, low=low, high=high, unit="launch", launches=2)
+
+    known = {"trace": summary(0.0, 1e300), "lower": summary(0.001, 0.9), "compile": summary(1e-9, 80.0)}
+    text = launches_text(SimpleNamespace(over_launches=known))
+    assert text == "95 % over 2 launches: lower 1.00 ms to 900 ms"
+    assert launches_text(SimpleNamespace(over_launches={"trace": summary(0.0, 1e300)})) == ""
 
 
 @pytest.mark.parametrize(

@@ -292,14 +292,19 @@ def _table(title: str, columns: Sequence[Fact[RunRow]], rows: list[RunRow]) -> I
         yield from ("", Table((replace(_LABEL, title=title), *columns), useful))
 
 
+_WIDEST = 1000.0
+"""Ratio of the ends of an interval from which it says nothing."""
+
+
 def launches_text(run_result: RunResult) -> str:
-    """Return `95 % over 3 launches: compile 37.0 ms to 39.1 ms, ...`; empty for a single launch."""
+    """Return `95 % over 3 launches: compile 37.0 ms to 39.1 ms, ...`; empty for a single launch. An interval from next
+    to nothing to for ever, as two launches that differ give, is left out."""
     over = run_result.over_launches
     phases = {name: over[name] for name in ("trace", "lower", "compile", "first_run") if name in over}
     intervals = [
         f"{name.replace('_', ' ')} {between(summary.low, summary.high)}"
         for name, summary in phases.items()
-        if summary.low is not None and summary.high is not None
+        if summary.low is not None and summary.high is not None and summary.high < _WIDEST * summary.low
     ]
     launches = max((summary.launches for summary in phases.values()), default=0)
     return f"95 % over {counted(launches, 'launch')}: {', '.join(intervals)}" if intervals else ""

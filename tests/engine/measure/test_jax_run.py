@@ -457,7 +457,7 @@ def test_attribution_call_is_awaited_and_compiled_before(device, monkeypatch):
             return device.call()
 
     monkeypatch.setattr(capture, "capture_run", capture_run)
-    monkeypatch.setattr(jax_run, "as_jitted", lambda _: Jitted())
+    monkeypatch.setattr(jax_run, "as_jitted", lambda *_: Jitted())
     variant = Variant(name="jit", how="jit", function=device.call)
     request, host = RunRequest(run="r1", spec=SPEC), (np.ones(4, np.float32),)
     jax_run.attribute_jax(reporter()[0], variant, request, host, jax.devices("cpu")[0])

@@ -237,11 +237,12 @@ def attribute_jax(
     """
     from jaxprof.engine.measure.capture import capture_run
 
-    function = as_jitted(variant.build(request.spec.parameters))
     arguments = Arguments.of(host)
     with settings(device, variant.precision, compilation_cache_on=request.spec.compilation_cache):
         placed = arguments.fresh(device) if variant.inputs == "device" else host
-        donates = bool(function.lower(*placed).donate_argnums)
+        function = as_jitted(variant.build(request.spec.parameters), placed)
+        lowered = function.lower(*placed)
+        donates = bool(getattr(lowered, "lowered", lowered).donate_argnums)
         calls = Calls(function, placed, (lambda: arguments.fresh(device)) if donates else None)
         for _ in range(2):  # the first one compiles
             began = time.perf_counter()
@@ -257,7 +258,7 @@ def _capture(reporter: Reporter, calls: Calls, program: StagedProgram | None, ca
     capture_run(reporter, calls.once, call_seconds)
     if program is not None:
         stages: Any = program.jitted
-        capture_compile(reporter, lambda: stages.trace(*calls.arguments).lower().compile(), program.compile_seconds)
+        capture_compile(reporter, lambda: stages.lower(*calls.arguments).compile(), program.compile_seconds)
 
 
 def _first_run(reporter: Reporter, calls: Calls, *, compiled: bool) -> tuple[Any, float]:

@@ -33,6 +33,7 @@ from jax.experimental.compilation_cache import compilation_cache
 from jaxprof.base.files import digests_of_sources
 from jaxprof.base.values import frozen
 from jaxprof.engine.measure.control import Reporter
+from jaxprof.engine.measure.static_leaves import ArraysJitted, is_static
 from jaxprof.events import BuffersReported, MemoryReported, SourcesRead, TextRecorded, finite
 from jaxprof.hlo.files import DUMP_PASS, reasons_beside
 from jaxprof.hlo.source import own_files
@@ -215,11 +216,25 @@ def _persistent_cache_off() -> Iterator[None]:
     compilation_cache.reset_cache()
 
 
-def as_jitted(function: Callable[..., Any]) -> Any:
-    """Return `function` itself if it comes from `jax.jit` (with its static and donated arguments), else its `jit`."""
-    if isinstance(function, jax.stages.Wrapped):
+def as_jitted(function: Callable[..., Any], arguments: tuple[Any, ...] = ()) -> Any:
+    """Return `function` itself if it is compiled already, with its static and donated arguments: by `jax.jit`, flax's
+    `nnx.jit` or equinox's `filter_jit`. Else return its `jit`, in which leaves of `arguments` that are no arrays are
+    static."""
+    if hasattr(function, "lower"):
         return function
-    return jax.jit(function)
+    return ArraysJitted(function) if any(map(is_static, jax.tree.leaves(arguments))) else jax.jit(function)
+
+
+def _trace(jitted: Any, arguments: tuple[Any, ...]) -> tuple[Any, Callable[[], Any]]:
+    """Return what was traced, with its `jaxpr`, and what lowers it to JAX's own stage."""
+    if not hasattr(jitted, "trace"):  # equinox's filter_jit can only be lowered, which traces it, and keeps the trace
+        from jaxprof.engine.measure.portable import trace
+
+        return trace(jitted, arguments), lambda: jitted.lower(*arguments).lowered
+    traced = jitted.trace(*arguments)
+    if not hasattr(traced, "jaxpr"):  # flax's nnx.jit wraps each of JAX's stages in one of its own
+        traced = traced.traced
+    return traced, traced.lower
 
 
 def compile_stages(
@@ -231,15 +246,13 @@ def compile_stages(
     ask_reasons: bool = False,
 ) -> StagedProgram:
     """Compile `function` for these arguments, and return its program. Reports phases, texts, cost and memory."""
-    jitted = as_jitted(function)
+    jitted = as_jitted(function, arguments)
     # Python collects the garbage among all objects of JAX when enough new ones were made, which takes longer than
     # lowering a small network (50 ms for 16). After this collection it happens in no stage.
     gc.collect()
     with reporter.phase("trace"):
-        traced = jitted.trace(*arguments)
-    if not hasattr(traced, "jaxpr"):  # flax's nnx.jit wraps each of JAX's stages in one of its own
-        traced = traced.traced
-    return compile_traced(reporter, jitted, traced, keep_constants=keep_constants, ask_reasons=ask_reasons)
+        traced, lower = _trace(jitted, arguments)
+    return compile_traced(reporter, jitted, traced, keep_constants=keep_constants, lower=lower, ask_reasons=ask_reasons)
 
 
 def compile_traced(
