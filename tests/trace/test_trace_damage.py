@@ -2,6 +2,7 @@
 from many places finds what following the chain link by link finds, damage or not."""
 
 import gzip
+import mmap
 from contextlib import suppress
 from functools import cache
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ from xplane_wire import nested, number, space_bytes, varint
 from jaxprof.base.errors import FileRefusedError, UsageError
 from jaxprof.events import KernelsMeasured, TrustReported, WarningRaised
 from jaxprof.hlo.text.wire import TruncatedError, fields
-from jaxprof.trace import lanes
+from jaxprof.trace import lanes, xspace
 from jaxprof.trace.imported import import_profile
 from jaxprof.trace.lanes import PlaneLine
 from jaxprof.trace.sources import choose, read_profile
@@ -108,6 +109,24 @@ def test_events_count_only_where_they_are_kept(tmp_path, monkeypatch):
     assert [len(lane) for lane in trace.ready] == [1]
     with pytest.raises(FileRefusedError, match="more than 5 events"):
         trace.read_rest()
+
+
+def test_a_line_reads_the_same_in_small_parts(tmp_path, monkeypatch):
+    calls = [host(f"$train.py:{n % 7} f", 3 * n, 2, **({"step_num": n} if n % 9 == 0 else {})) for n in range(900)]
+    ops = [op(f"dot.{n % 5}", 3 * n, 2, run_id=n // 100 + 1) for n in range(900)]
+    mixed = [event for pair in zip(calls, ops, strict=True) for event in pair]
+    path = written(tmp_path, space_bytes([on_cpu(python=mixed), on_gpu(*ops)]))
+    whole = read_profile(path)
+    expected = [(lane.device, lane.starts.tolist(), lane.names, lane.op_of.tolist(), lane.step) for lane in whole.lanes]
+    monkeypatch.setattr(xspace, "_PART", mmap.PAGESIZE)
+    monkeypatch.setattr(lanes, "_BLOCK", 20_000)
+    parts = read_profile(path)
+    for lane, (device, starts, names, ops_of, step) in zip(parts.lanes, expected, strict=True):
+        assert (lane.device, lane.starts.tolist(), lane.names, lane.op_of.tolist()) == (device, starts, names, ops_of)
+        assert (lane.step is None) == (step is None)
+        assert step is None or lane.step.tolist() == step.tolist()
+    assert parts.ops == whole.ops
+    assert parts.events == whole.events == 2700
 
 
 def test_a_cut_off_gzip_gives_what_it_holds(tmp_path):

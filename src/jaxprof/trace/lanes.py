@@ -47,6 +47,7 @@ from jaxprof.trace.model import (
     program_of,
 )
 from jaxprof.trace.xspace import (
+    HEAD,
     PADDING,
     STAT_DOUBLE,
     STAT_ID,
@@ -85,6 +86,7 @@ class PlaneLine:
         self.damage = ""
         """Damage that was found; the events before it are kept. Empty if there is none."""
         self._bounds = (begin, end)
+        plane.space.load(begin, begin + HEAD)
         while begin < end and self._data[begin] != _EVENT_TAG:
             begin = self._field(begin, end)
         self._begin = begin
@@ -111,6 +113,7 @@ class PlaneLine:
                 self.name = text
             else:
                 self.display_name = text
+        self.plane.space.load(after, after + HEAD)
         return after
 
     @property
@@ -121,21 +124,24 @@ class PlaneLine:
     def blocks(self) -> Iterator[tuple[Positions, int]]:
         """Yield where events begin in the file, block by block, and the end of each block. Counts them in `length`, and
         notes damage."""
-        data, blob, end = self._data, self.plane.space.blob, self._bounds[1]
+        data, space, end = self._data, self.plane.space, self._bounds[1]
         at, size, self.length, self.damage = self._begin, _BLOCK, 0, ""
         try:
             while at < end:
+                space.load(at, at + size + HEAD)
                 if data[at] != _EVENT_TAG:
                     at = self._field(at, end)
                     continue
-                starts, after = event_starts(blob, data, at, min(at + size, end))
+                starts, after = event_starts(space.blob, data, at, min(at + size, end))
                 if not len(starts):
-                    length, after = varint(blob, at + 1)
+                    length, after = varint(space.blob, at + 1)
                     if after + length > end:
                         raise TruncatedError(f"an event is longer than its line, which ends at byte {end}")
                     starts, after = np.array([at]), after + length
+                    space.load(at, after + HEAD)
                 self.length += len(starts)
                 yield starts, after
+                space.release(at, after)
                 # Less at once after a guess was wrong, so that the work lost stays in proportion.
                 size, at = min(_BLOCK, max(2 * (after - at), 1 << 10)), after
         except (TruncatedError, IndexError) as error:
@@ -408,11 +414,16 @@ def _host_lanes(plane: Plane, lines: list[PlaneLine], trace: Trace, ops: OpNumbe
             found.append(rows + line.length - len(starts))
             events.add(starts[rows])
         lane, own = _op_lane(line, events, trace, ops, on_device=on_device)
+        rows = np.concatenate(found)
+        marked, own_rows, other_rows = lane.select(~own), rows[own], rows[~own]
 
         def rest() -> list[Lane]:
+            lanes: list[Lane] = []
             with _note_damage(trace, f"{plane.name} {line.name}"):
-                return _whole_thread(trace, line, lane, np.concatenate(found), own)
-            return []
+                lanes = _whole_thread(trace, line, marked, other_rows, own_rows)
+            with _note_damage(trace, f"{plane.name} {line.name}"):
+                _read_allocated_bytes(trace, line)
+            return lanes
 
         trace.pending.append(rest)
 
@@ -421,22 +432,20 @@ def _host_lanes(plane: Plane, lines: list[PlaneLine], trace: Trace, ops: OpNumbe
         trace.python_tracer = True
 
 
-def _whole_thread(trace: Trace, line: PlaneLine, marked: Lane, rows: Ints, own: Flags) -> list[Lane]:
-    """Return the lane of a thread. `marked` holds the events `rows` of the thread; those flagged in `own`, a CPU's own
-    ops, form lanes of that device instead."""
-    events, allocations = Events(line.plane), Events(line.plane, "bytes_allocated", "allocator_name")
+def _whole_thread(trace: Trace, line: PlaneLine, marked: Lane, rows: Ints, own_rows: Ints) -> list[Lane]:
+    """Return the lane of a thread. `marked` holds its events `rows`; `own_rows` are a CPU's own ops, which form lanes
+    of that device instead."""
+    events = Events(line.plane)
     is_mark = line.plane.flags_of(_MARKS.match)
     source = [np.zeros(0, np.int64)]
-    for starts, end in line.blocks():
-        allocations.add(starts[line.rows_with(starts, end, "bytes_allocated")])
-        first, last = np.searchsorted(rows, (line.length - len(starts), line.length))
-        of_marked = np.full(len(starts), ABSENT)
-        of_marked[rows[first:last] - (line.length - len(starts))] = np.arange(first, last)
-        other = np.ones(len(starts), np.bool_)
-        other[rows[first:last][own[first:last]] - (line.length - len(starts))] = False
+    for starts, _ in line.blocks():
+        row = line.length - len(starts)
+        first, last = np.searchsorted(rows, (row, line.length))
+        of_marked, other = np.full(len(starts), ABSENT), np.ones(len(starts), np.bool_)
+        of_marked[rows[first:last] - row] = np.arange(first, last)
+        other[own_rows[slice(*np.searchsorted(own_rows, (row, line.length)))] - row] = False
         source.append(of_marked[other][events.add(starts[other], is_mark)])
     _count(trace, line)
-    _read_allocated_bytes(trace, line, allocations)
     lane = _lane(line, events, trace, _HOST, marked.name, _HOST)
     which = np.concatenate(source)
     here = np.flatnonzero(which != ABSENT)
@@ -448,8 +457,11 @@ def _whole_thread(trace: Trace, line: PlaneLine, marked: Lane, rows: Ints, own: 
     return trace.check(lane)
 
 
-def _read_allocated_bytes(trace: Trace, line: PlaneLine, events: Events) -> None:
+def _read_allocated_bytes(trace: Trace, line: PlaneLine) -> None:
     """Read the bytes that each allocator had given out, from the marks of allocations on a thread."""
+    events = Events(line.plane, "bytes_allocated", "allocator_name")
+    for starts, end in line.blocks() if line.plane.stat_ids("bytes_allocated") else ():
+        events.add(starts[line.rows_with(starts, end, "bytes_allocated")])
     held = events.stat("bytes_allocated")
     rows = np.flatnonzero(held.present)
     if not len(rows):

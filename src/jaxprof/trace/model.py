@@ -126,7 +126,10 @@ class Lane:
         return np.array([bool(test(name)) for name in self.names], np.bool_)[self.name_of]
 
     def select(self, rows: Ints | Flags) -> Lane:
-        """Return a lane of these intervals (their indices, or a flag for each interval), in the given order."""
+        """Return a lane of these intervals (their indices, or a flag for each interval), in the given order; the lane
+        itself if all are flagged."""
+        if rows.dtype == np.bool_ and rows.all():
+            return self
         columns = {name: getattr(self, name) for name in _COLUMNS}
         return replace(self, **{name: column[rows] for name, column in columns.items() if column is not None})
 

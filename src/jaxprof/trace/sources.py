@@ -107,9 +107,6 @@ def choose(path: Path, run: str = "", host: str = "") -> ChosenProfile:
 
 
 _GZIP = b"\x1f\x8b"
-_CHUNK = 1 << 22  # bytes between two reports of progress
-_READ = 0.1
-"""Assumed share of reading from disk in the work on a file."""
 
 
 def read_profile(path: Path) -> Trace:
@@ -121,37 +118,33 @@ def read_file(path: Path, advance: Callable[[float], None] = lambda share: None)
     """Return the trace in one file of any name. `advance` is called regularly with the share that is done, and may
     raise. Raises FileRefusedError."""
     from jaxprof.trace.lanes import lanes_of  # NumPy is not needed to find a profile
-    from jaxprof.trace.xspace import PADDING, parse_xspace
+    from jaxprof.trace.xspace import FileBytes, parse_xspace
 
     try:
-        with open_regular(path) as opened:
-            size = os.fstat(opened.fileno()).st_size
-            if size > FILE.most:
-                raise FileRefusedError(f"{path} has {FILE.words}", f"Record fewer steps. {FILE.hint}")
-            raw = bytearray(size + PADDING)
-            room, read = memoryview(raw)[:size], 0
-            while read < size and (more := opened.readinto(room[read : read + _CHUNK])):  # type: ignore[attr-defined]
-                read += more
-                advance(_READ * read / size)
-            size = read  # a file may have become shorter
+        opened = open_regular(path)
+        size = os.fstat(opened.fileno()).st_size
     except OSError as error:
         raise FileRefusedError(f"{path} cannot be read: {system_words(error)}") from error
-    problem, length = "", size
-    if raw.startswith(_GZIP):
-        packed, raw = raw[:size], bytearray()
+    if size > FILE.most:
+        opened.close()
+        raise FileRefusedError(f"{path} has {FILE.words}", f"Record fewer steps. {FILE.hint}")
+    file = FileBytes(opened, size, str(path))
+    raw: bytes | FileBytes = file
+    problem, start = "", file.read(64)
+    if start.startswith(_GZIP):
+        packed, unpacked = file.read(size), bytearray()
         try:
             for piece in unpack(packed, str(path)):
-                raw += piece
+                unpacked += piece
         except zlib.error as error:  # what could be read is shown, with the problem
             problem = f"{path} is damaged as a gzip file: {error}"
         except EOFError:
             problem = f"{path} is truncated: the gzip file has no end"
-        advance(_READ)
-        length = len(raw)
-        raw += bytes(PADDING)
-    if raw[:64].lstrip().startswith((b"{", b"[")):
+        raw = bytes(unpacked)
+        start = raw[:64]
+    if start.lstrip().startswith((b"{", b"[")):
         raise _not_json(path)
-    trace = lanes_of(parse_xspace(raw, str(path), length), lambda done: advance(_READ + (1 - _READ) * done))
+    trace = lanes_of(parse_xspace(raw, str(path)), advance)
     trace.bytes = size
     if problem:
         trace.problems.append(problem)

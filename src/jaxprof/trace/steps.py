@@ -350,7 +350,7 @@ def steps_of(trace: Trace) -> Steps:
             )
         )
         op_starts = np.sort(np.concatenate([lane.starts for lane in trace.op_lanes() if lane.device == device]))
-        in_device = _rows(device, windows, activity, op_starts)
+        in_device = _rows(device, windows, activity, busy, op_starts)
         if windows.open_end and len(in_device) == len(windows.starts) > 1:
             in_device[-1] = replace(in_device[-1], to_next=False)
         rows += in_device
@@ -404,21 +404,21 @@ def _activity(trace: Trace, device: str, executing: Coverage, is_collective: Fla
     return _Activity(**{name: Coverage.over(lanes) for name, lanes in parts.items()}, executing=executing)
 
 
-def _rows(device: str, windows: Windows, activity: _Activity, op_starts: Ints) -> list[StepTimes]:
+def _rows(device: str, windows: Windows, activity: _Activity, busy: Coverage, op_starts: Ints) -> list[StepTimes]:
     starts, ends = windows.starts[:STEPS_KEPT], windows.ends[:STEPS_KEPT]
-
-    def inside(coverage: Coverage) -> Ints:
-        return coverage.within(starts, ends)
 
     with_collectives = activity.kernels | activity.collectives
     with_copies = with_collectives | activity.copies
-    busy = with_copies | activity.holders
-    kernels = inside(activity.kernels) + inside(busy) - inside(with_copies)
-    exposed = inside(with_collectives) - inside(activity.kernels)
-    copies = inside(with_copies) - inside(with_collectives)
-    gaps = inside(busy | activity.executing) - inside(busy)
-    idle = (ends - starts) - inside(busy | activity.executing)
-    overlapped = inside(activity.collectives) - exposed
+    in_kernels, in_collectives, in_copies, in_busy, in_active = (
+        coverage.within(starts, ends)
+        for coverage in (activity.kernels, with_collectives, with_copies, busy, busy | activity.executing)
+    )
+    kernels = in_kernels + in_busy - in_copies
+    exposed = in_collectives - in_kernels
+    copies = in_copies - in_collectives
+    gaps = in_active - in_busy
+    idle = (ends - starts) - in_active
+    overlapped = activity.collectives.within(starts, ends) - exposed
     # A profile that began, or ended, in the middle of a step has clearly fewer ops in it than in every other step.
     complete = np.ones(len(windows.starts), np.bool_)
     if len(complete) > 2:

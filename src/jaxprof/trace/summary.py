@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -142,25 +143,36 @@ def op_executions(
         return np.zeros(0, np.int64)
     runs = _pairs(program, run)
     order = by_group(runs, starts, int(runs.max()) + 1)
-    pair = _pairs(runs[order], op[order])
-    rows = by_group(pair, np.arange(len(pair)), int(pair.max()) + 1)
-    pair, position = pair[rows], order[rows]
-    new = np.diff(pair, prepend=-1) != 0
-    same = ~new & (run[position] != 0)
-    parts = same & (starts[position] < latest_end_before(pair, starts[position], ends[position]))
-    neighbours = same & ~parts & (np.diff(rows, prepend=-2) == 1)
-    if neighbours.any():
-        often, is_sort = by_hlo(distinct(op[position][neighbours])[0].tolist())
-        first, which = np.flatnonzero(new), np.cumsum(new) - 1
-        size = np.diff(np.append(first, len(pair)))[which]
-        times = np.maximum(often[op[position]], 1)
-        divides = (often[op[position]] > 0) & (size % times == 0) & same
-        number = np.arange(len(pair)) - first[which]
-        parts = np.where(
-            divides, number % np.maximum(size // times, 1) != 0, parts | (neighbours & is_sort[op[position]])
-        )
+    runs = runs[order]
     numbers = np.empty(len(op), np.int64)
-    numbers[position] = np.cumsum(~parts) - 1
+    asked: set[int] = set()
+    often, is_sort = np.zeros(int(op.max()) + 1, np.int64), np.zeros(int(op.max()) + 1, np.bool_)
+    count = 0
+    # Some whole runs at a time, so that their columns stay in the cache.
+    borders = [*np.unique(np.searchsorted(runs, runs[:: 1 << 16])).tolist(), len(runs)]
+    for begin, end in pairwise(borders):
+        pair = _pairs(runs[begin:end], op[order[begin:end]])
+        rows = by_group(pair, np.arange(len(pair)), int(pair.max()) + 1)
+        pair, position = pair[rows], order[begin:end][rows]
+        new = np.diff(pair, prepend=-1) != 0
+        same = ~new & (run[position] != 0)
+        parts = same & (starts[position] < latest_end_before(pair, starts[position], ends[position]))
+        neighbours = same & ~parts & (np.diff(rows, prepend=-2) == 1)
+        if neighbours.any():
+            ops = op[position]
+            if unknown := set(distinct(ops[neighbours])[0].tolist()) - asked:
+                asked |= unknown
+                new_ops = sorted(unknown)
+                often[new_ops], is_sort[new_ops] = (found[new_ops] for found in by_hlo(new_ops))
+            first, which = np.flatnonzero(new), np.cumsum(new) - 1
+            size = np.diff(np.append(first, len(pair)))[which]
+            times = np.maximum(often[ops], 1)
+            divides = (often[ops] > 0) & (size % times == 0) & same
+            number = np.arange(len(pair)) - first[which]
+            parts = np.where(divides, number % np.maximum(size // times, 1) != 0, parts | (neighbours & is_sort[ops]))
+        executions = np.cumsum(~parts)
+        numbers[position] = count + executions - 1
+        count += int(executions[-1])
     return numbers
 
 

@@ -8,15 +8,18 @@ written.
 
 from __future__ import annotations
 
+import mmap
 import re
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxprof.base.errors import FileRefusedError, HloError
+from jaxprof.base.errors import FileRefusedError, HloError, system_words
 from jaxprof.base.limits import LINES, NAMES, PLANES, Limit
 from jaxprof.base.values import frozen
 from jaxprof.hlo.text.wire import DELIMITED, LONGEST_VARINT, Blob, Message, TruncatedError, fields, varint
@@ -35,6 +38,49 @@ _WHAT = {
 }
 """What is lost if a plane is truncated in that field; fields come in the order of their numbers."""
 STAT_ID, STAT_DOUBLE, STAT_UINT64, STAT_INT64, STAT_STRING, STAT_BYTES, STAT_REFERENCE = 1, 2, 3, 4, 5, 6, 7
+
+
+HEAD = 32
+"""Upper bound of the bytes of a field's tag and length, and of a number that begins at the last byte of a part."""
+_PART = 1 << 20
+"""Bytes of a file that are read at once."""
+
+
+class FileBytes:
+    """The bytes of a file at the positions that they have in it, of which only those parts take memory that were asked
+    for and not given back. A file that is mapped instead would end the process if somebody truncates it."""
+
+    def __init__(self, file: BinaryIO, size: int, name: str) -> None:
+        """Keep `file` open as long as this lives; `name` is for messages."""
+        self._file, self._name = file, name
+        weakref.finalize(self, file.close)
+        private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
+        self.blob = mmap.mmap(-1, size + PADDING, **private)
+        self._room = memoryview(self.blob)[:size]
+        self._loaded = bytearray(size // _PART + 1)
+
+    def read(self, size: int) -> bytes:
+        """Return so many bytes from the beginning on, or all that there are. Raises FileRefusedError."""
+        self.load(0, size)
+        return bytes(self._room[:size])
+
+    def load(self, begin: int, end: int) -> None:
+        """Read what is not there between two positions. Raises FileRefusedError."""
+        for part in range(begin // _PART, min((end - 1) // _PART + 1, len(self._loaded))):
+            if not self._loaded[part]:
+                try:
+                    self._file.seek(part * _PART)
+                    self._file.readinto(self._room[part * _PART : (part + 1) * _PART])  # type: ignore[attr-defined]
+                except OSError as error:
+                    raise FileRefusedError(f"{self._name} cannot be read: {system_words(error)}") from error
+                self._loaded[part] = True
+
+    def release(self, begin: int, end: int) -> None:
+        """Give back the memory of whole parts between two positions."""
+        first, last = -(-begin // _PART), end // _PART
+        if first < last and hasattr(mmap, "MADV_DONTNEED"):
+            self.blob.madvise(mmap.MADV_DONTNEED, first * _PART, (last - first) * _PART)
+            self._loaded[first:last] = bytes(last - first)
 
 
 @frozen
@@ -147,8 +193,10 @@ class Plane:
             PLANE_STAT_METADATA: stat_metadata,
             PLANE_STATS: stats,
         }
+        space.load(begin, begin + HEAD)
         try:
             for number, kind, content, after, whole in fields_before_cut(space.blob, begin, end):
+                space.load(after, after + HEAD)
                 if not whole:
                     self.cut = _WHAT.get(number, "its end")
                 if kind == DELIMITED and number == PLANE_NAME and whole:
@@ -232,6 +280,8 @@ class Space:
     """A whole file, and what was counted and could not be read of it."""
 
     blob: Blob
+    file: FileBytes | None = None
+    """The file whose parts `blob` has; None if all of it is there."""
     planes: list[Plane] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -247,6 +297,16 @@ class Space:
         """The file in a form that gives many bytes at once, as `blob` gives single ones."""
         return np.frombuffer(self.blob, np.uint8)
 
+    def load(self, begin: int, end: int) -> None:
+        """See to it that the bytes between two positions are in `blob`. Raises FileRefusedError."""
+        if self.file is not None:
+            self.file.load(begin, end)
+
+    def release(self, begin: int, end: int) -> None:
+        """Give back the memory between two positions, until it is loaded again."""
+        if self.file is not None:
+            self.file.release(begin, end)
+
     def count(self, limit: Limit, more: int = 1) -> None:
         """Count items of one kind. Raises FileRefusedError beyond the limit."""
         left = self._left.get(limit.name)
@@ -256,6 +316,7 @@ class Space:
 
     def text(self, begin: int, end: int) -> str:
         """Return the UTF-8 text between two positions."""
+        self.load(begin, end)
         return bytes(self.blob[begin:end]).decode("utf-8", "replace")
 
     def number_of_text(self, begin: int, end: int) -> int:
@@ -267,23 +328,24 @@ class Space:
 
     def message(self, bounds: tuple[int, int]) -> Message:
         """Return the message between two positions. Raises HloError if it is damaged."""
+        self.load(*bounds)
         return Message(bytes(self.blob[slice(*bounds)]))
 
 
-def parse_xspace(raw: Blob, name: str, size: int | None = None) -> Space:
+def parse_xspace(raw: bytes | FileBytes, name: str) -> Space:
     """Return the index of an XSpace; `name` is for messages. Raises FileRefusedError if it is empty or no XSpace.
 
-    A truncated file gives its whole planes, and says so in `problems`. If `size` is given, `raw` already ends with
-    `PADDING` extra zero bytes, and is not copied.
+    A truncated file gives its whole planes, and says so in `problems`.
     """
-    end = len(raw) if size is None else size
-    raw = raw + bytes(PADDING) if size is None else raw
+    space = Space(raw + bytes(PADDING)) if isinstance(raw, bytes) else Space(raw.blob, raw)
+    end = len(space.blob) - PADDING
     if not end:
         raise FileRefusedError(f"{name} is empty (0 bytes)", "The profiler did not finish writing it: record it again.")
-    space = Space(raw)
     at = 0
+    space.load(0, HEAD)
     try:
-        for number, kind, content, after, whole in fields_before_cut(raw, 0, end):
+        for number, kind, content, after, whole in fields_before_cut(space.blob, 0, end):
+            space.load(after, after + HEAD)
             if kind != DELIMITED or number > SPACE_HOSTS:
                 raise TruncatedError(f"field {number} is not a field of an XSpace")
             space.count(PLANES)

@@ -5,12 +5,13 @@ The encoding is https://protobuf.dev/programming-guides/encoding. Numbers and te
 
 from __future__ import annotations
 
+import mmap
 import struct
 from collections.abc import Iterator
 
 from jaxprof.base.errors import HloError
 
-Blob = bytes | bytearray
+Blob = bytes | bytearray | mmap.mmap
 VARINT, FIXED64, DELIMITED, FIXED32 = 0, 1, 2, 5
 LONGEST_VARINT = 10
 
