@@ -34,7 +34,8 @@ def test_what_is_started_early_is_what_the_command_would_start(words):
 
 @pytest.mark.parametrize(
     "words",
-    ["run train.py", "script", "script --plain", "script -m train", "script -n 4 train.py", "script --force train.py",
+    ["run train.py", "script", "script --plain", "script train", "script kept.jaxprof",
+     "script -m train", "script -n 4 train.py", "script --force train.py",
      "script --out", "script --out= train.py", "script --out gs://b/x train.py", "script --out a.jaxprof.d train.py",
      "script --capture-steps 3 train.py", "script --format json train.py", "script -- train.py",
      "script --out a --out b train.py", f"script --out {__file__} train.py"],

@@ -26,13 +26,14 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 
-from jaxprof.base.errors import FileRefusedError, UsageError, not_found
+from jaxprof.base.errors import FileRefusedError, UsageError, is_path, not_found
 from jaxprof.base.files import open_regular, with_home
 from jaxprof.base.values import frozen
 from jaxprof.workloads import CATALOGUE, names
@@ -152,11 +153,40 @@ def resolve(
             return Target(word, Kind.WORKLOAD)
         if word.endswith(".py") or (":" in word[1:] and "@{" not in word):  # `:/fix` and `HEAD@{1}` are git's
             return Target(word, Kind.FUNCTION)
-        if not kept and "." in word and all(part.isidentifier() for part in word.split(".")):
+        if not kept and "." in word and not is_path(word) and all(part.isidentifier() for part in word.split(".")):
             return Target(word, Kind.FUNCTION)
     return (_find_session(word, jobs=jobs, runs=runs, is_revision=is_revision) if kept else None) or Target(
         word, Kind.NOTHING
     )
+
+
+_TAKEN_BY = {
+    Kind.SESSION: "jaxprof open {word} shows it, jaxprof explain {word} says what to change.",
+    Kind.JOB: "jaxprof open {word} compares its processes.",
+    Kind.PROFILE: "jaxprof open {word} shows it.",
+    Kind.HLO: "jaxprof hlo {word} shows it, with --diff OTHER what differs.",
+    Kind.PROGRAM: "jaxprof script {word} records it.",
+    Kind.FUNCTION: "jaxprof run {word} measures it, jaxprof hlo {word} compiles it.",
+    Kind.WORKLOAD: "jaxprof run {word} measures it, jaxprof hlo {word} compiles it.",
+    Kind.REVISION: "jaxprof compare --git {word} path/to/file.py:function measures a function against it.",
+    Kind.OTHER: "jaxprof script FILE.py records a program, jaxprof open FILE.jaxprof shows a session.",
+}
+"""What takes a word of each kind."""
+
+
+def wrong_kind(target: Target, needed: str) -> UsageError | None:
+    """Return the error for a word that names something else than what is `needed`, "a session": what it is, and the
+    command that takes that. None if it names nothing anywhere."""
+    found = target if target.kind is not Kind.NOTHING else resolve(target.word, code=True, runs=True)
+    file = found.word.rpartition(":")[0]
+    has_only_the_form = found.kind is Kind.FUNCTION and not (file.endswith(".py") and os.path.isfile(with_home(file)))
+    if found.kind is Kind.NOTHING or has_only_the_form:
+        return None
+    if found.run:
+        hint = f"Name the session alone; open, hlo and export take --run {found.run}."
+        return UsageError(f"{target.word} is a run of a session, and {needed} is needed", hint)
+    hint = _TAKEN_BY[found.kind].format(word=shlex.quote(target.word))
+    return UsageError(f"{target.word} is {found.kind.value}, and {needed} is needed", hint)
 
 
 def _find_session(word: str, *, jobs: bool, runs: bool, is_revision: Callable[[str], bool] | None) -> Target | None:

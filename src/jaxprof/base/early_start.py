@@ -169,7 +169,8 @@ def read_words(words: Sequence[str], variables: Mapping[str, str]) -> Words | No
         else:
             return None
         at += 1
-    if at >= len(words) or (force and out is None):
+    # Only what is a program by its name: a session or HLO, which Python would read as one, has no such ending.
+    if at >= len(words) or not words[at].endswith(".py") or (force and out is None):
         return None
     # Only into a new file: not at a URL, not in the folder of a job, and not in place of another one.
     if out is not None and (out == "" or "://" in out or out.rstrip("/").endswith(".d") or os.path.lexists(out)):

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import ClassVar
 
 _FILE_ENDINGS = (
-    ".jaxprof", ".py", ".hlo", ".txt", ".mlir", ".pb", ".pbtxt", ".json", ".gz", ".csv", ".md",
+    ".jaxprof", ".jaxprof.d", ".py", ".hlo", ".txt", ".mlir", ".pb", ".pbtxt", ".json", ".gz", ".csv", ".md",
 )  # fmt: skip
 """Endings of file names that no workload, module or kept session has."""
 _MOST_COMPARED = 2000

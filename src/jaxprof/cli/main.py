@@ -22,10 +22,8 @@ from jaxprof.base.errors import (
     StorageError,
     UsageError,
     WorkerError,
-    is_path,
-    missing_file,
+    not_found,
     system_words,
-    unknown_name,
 )
 from jaxprof.base.version import __version__
 from jaxprof.cli.output import (
@@ -117,7 +115,7 @@ def command_for(words: Sequence[str], *, in_terminal: bool) -> str:
     a file of Python, `run` for `FILE.py:function`. Raises UsageError for a word that is neither a command nor a path,
     MissingFileError where there is nothing, FileRefusedError for anything else.
     """
-    from jaxprof.analysis.target import Kind, resolve
+    from jaxprof.analysis.target import Kind, resolve, wrong_kind
 
     word, *rest = words
     target = resolve(word, note, code=True, kept=False)
@@ -137,7 +135,7 @@ def command_for(words: Sequence[str], *, in_terminal: bool) -> str:
     file, _, function = word.rpartition(":")
     if target.kind is Kind.FUNCTION and file.endswith(".py") and function.isidentifier():
         return "run"
-    raise missing_file(word) if is_path(word) else unknown_name("command", word, COMMANDS)
+    raise wrong_kind(target, "a command") or not_found("command", word, COMMANDS)
 
 
 @click.group(

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.target import Kind, Target
+from jaxprof.analysis.target import Kind, Target, wrong_kind
 from jaxprof.base.errors import FileRefusedError, not_found
 from jaxprof.base.files import private_folder, with_home
 from jaxprof.cli.options import profile_part, refuse
@@ -86,7 +86,10 @@ def open_recorded(target: Target, views: tuple[str, ...] = ()) -> Iterator[Recor
     if path is None:
         from jaxprof.session.log import Library
 
-        raise not_found("session", word, [path.name.removesuffix(EXTENSION) for path in Library().paths()[:20]])
+        known = [path.name.removesuffix(EXTENSION) for path in Library().paths()[:20]]
+        raise wrong_kind(target, "a session") or not_found("session", word, known)
+    if target.kind is Kind.HLO and (error := wrong_kind(target, "a session or a profile")) is not None:
+        raise error
     if path.suffix == ".py" and path.is_file():
         raise FileRefusedError(f"{word} is a program that has not been recorded", f"jaxprof script {word} records it.")
     if target.kind is Kind.PROFILE:

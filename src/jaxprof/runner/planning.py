@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
-from jaxprof.analysis.target import Kind, Target
+from jaxprof.analysis.target import Target, wrong_kind
 from jaxprof.base.errors import UsageError, not_found, unknown_name
 from jaxprof.base.values import frozen
 from jaxprof.devices.absent.machine import AbsentDevices
@@ -180,13 +180,9 @@ def find_workloads(
     from jaxprof.runner.engine_questions import describe
 
     for target in targets:
-        if target.kind is Kind.NOTHING:
-            raise not_found("workload", target.word, CATALOGUE)
         if not target.is_code:
-            raise UsageError(
-                f"{target.word} is {target.kind.value}, and a function or a workload is needed",
-                "Give path/to/file.py:function.",
-            )
+            error = wrong_kind(target, "a function or a workload")
+            raise error or not_found("workload", target.word, CATALOGUE)
     own = list(dict.fromkeys(target.word for target in targets if target.is_own))
     if arguments and not own:
         raise UsageError("--arg is for your own functions", "Sizes of built-in workloads are set with --set n=4000.")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxprof.analysis.target import Target, resolve
-from jaxprof.base.errors import UsageError, unknown_name
+from jaxprof.analysis.target import Kind, Target, resolve, wrong_kind
+from jaxprof.base.errors import UsageError, not_found, unknown_name
 from jaxprof.cli import options
 from jaxprof.cli.answers import (
     Outcome,
@@ -35,6 +35,7 @@ from jaxprof.cli.output import (
 )
 from jaxprof.cli.recorded import Recorded, open_recorded
 from jaxprof.session.files import lasting_name
+from jaxprof.workloads import names
 
 if TYPE_CHECKING:
     from jaxprof.findings.compare.session_difference import SessionDifference
@@ -128,9 +129,13 @@ def command(files: tuple[str, ...], form: str, no_run: bool, tried: str | None, 
     # Functions and workloads are run, sessions are not: a mixture cannot be compared.
     run = [target.word for target in targets if target.is_code]
     if run and len(run) < len(targets):
-        kept = next(target.word for target in targets if not target.is_code)
+        kept = next(target for target in targets if not target.is_code)
+        if kept.kind not in (Kind.SESSION, Kind.PROFILE):
+            raise wrong_kind(kept, f"something that is run, as {run[0]},") or not_found(
+                "workload, function or session", kept.word, names()
+            )
         raise UsageError(
-            f"{run[0]} is run, and {kept} is a session or a profile", "Compare two that are run, or two sessions."
+            f"{run[0]} is run, and {kept.word} is {kept.kind.value}", "Compare two that are run, or two sessions."
         )
     if run:
         return _measure(targets, form, words)

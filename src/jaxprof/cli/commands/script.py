@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxprof.analysis.target import Kind, resolve, wrong_kind
 from jaxprof.base.errors import UsageError, missing_file
 from jaxprof.cli import options
 from jaxprof.cli.options import refuse
@@ -100,10 +101,10 @@ def command(
         recorded = options_of(read_ranks(capture_ranks, processes or process.count), process.index, recorded)
     program = ProgramCommand(path=target, arguments=arguments, module=module, options=recorded)
     interpreter = find_interpreter(python)
-    if not module and target != "-" and not Path(target).exists():  # of a module, only Python itself can tell
+    if not module and target != "-":  # of a module, only Python itself can tell
         if is_url(target):
             raise UsageError(f"{target} is a URL, and a program has to be here", "Copy it to this machine first.")
-        raise missing_file(target)
+        _refuse_others(target)
     is_member = process.count != 1 or launched
     is_job = processes is not None or is_member or (out is not None and out.name.endswith(JOB_EXTENSION))
     out = job_folder(out) if out is not None and is_job else out
@@ -117,6 +118,17 @@ def command(
     if not is_member:  # processes of a job may share one terminal
         note_own_options(target, arguments)
     return code
+
+
+def _refuse_others(word: str) -> None:
+    """Raise UsageError for what Python would take for a program, or for nothing, and is something else: a session, HLO,
+    a function. A file without an ending is a program whatever its first bytes are."""
+    path = Path(word)
+    target = resolve(word, code=True, kept=False)
+    recorded = target.kind in (Kind.SESSION, Kind.JOB, Kind.HLO) or (target.kind is Kind.PROFILE and path.suffix)
+    holds_none = path.is_dir() and not (path / "__main__.py").is_file()
+    if recorded or holds_none or not path.exists():
+        raise wrong_kind(target, "a program") or missing_file(word)
 
 
 def note_own_options(path: str, arguments: tuple[str, ...]) -> None:
