@@ -8,6 +8,7 @@ from jaxprof.base.errors import UsageError, WorkerError
 from jaxprof.cli.output import note
 from jaxprof.devices import Device
 from jaxprof.devices.inventory.accelerators import AMD, GOOGLE, MachineHardware
+from jaxprof.devices.live.nvidia import NvidiaListing, nvml_threads
 from jaxprof.runner import device_choice as devices
 from jaxprof.runner.device_choice import choose
 from jaxprof.runner.interpreter import Interpreter, find_interpreter
@@ -33,6 +34,20 @@ def test_watch_is_for_a_person(call):
     said = call("devices", "list", "--watch", "--format", "json")
     assert said.code == 2
     assert "--watch" in said.err
+
+
+@pytest.mark.parametrize(
+    ("listing", "said"),
+    [
+        (NvidiaListing(problem="NVML does not answer", late=True), "is unknown: NVML has not answered in 8 s"),
+        (NvidiaListing(), "'5' is not a device"),
+    ],
+)
+def test_gpu_of_a_driver_that_is_late_is_unknown(listing, said, call, monkeypatch):
+    monkeypatch.setattr(nvml_threads(), "listing", lambda wait_seconds: listing)
+    monkeypatch.setattr(devices, "find_all", lambda interpreter: (GPUS[1:2], ""))
+    answer = call("devices", "show", "5", "--format", "json")
+    assert (answer.code, said in answer.err, said in answer.out) == (2, True, True)
 
 
 def test_a_probe_that_fails_is_told_and_not_raised(monkeypatch):

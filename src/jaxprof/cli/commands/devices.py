@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from jaxprof.devices import Device
     from jaxprof.devices.absent.machine import Vendor
     from jaxprof.devices.live.host import Monitor
+    from jaxprof.devices.live.nvidia import NvidiaListing
 
 VENDORS = ("nvidia", "tpu")
 PATIENCE_SECONDS = 8.0
@@ -49,15 +50,15 @@ def list_(python: Path | None, watch: bool, form: str) -> None:
 
     if watch and form == "json":
         raise UsageError("--watch is a list for a person", "Ask for --format json as often as you need it.")
-    devices, driver = _find(python)
+    devices, listing = _find(python)
     monitor = _start_monitor(devices)
     while watch:
-        lines = devices_text(list_devices(devices, monitor.read()), driver)
+        lines = devices_text(list_devices(devices, monitor.read()), listing.driver)
         clear = "\x1b[H\x1b[J" if sys.stdout.isatty() else ""  # home, and erase what was below
         print_text(clear + "\n".join(lines))
         time.sleep(1.0)
     rows = list_devices(devices, monitor.read())
-    print_answer(form, "devices", {"devices": rows}, devices_text(rows, driver))
+    print_answer(form, "devices", {"devices": rows}, devices_text(rows, listing.driver))
 
 
 @command.command()
@@ -75,11 +76,17 @@ def show(device: str, python: Path | None, form: str) -> None:
     from jaxprof.report.device_list import device_pieces
     from jaxprof.report.renderers import report_lines
 
-    devices, _ = _find(python)
+    devices, listing = _find(python)
     by_name = {each.machine_index: each.id for each in devices if each.machine_index} | {
         each.id: each.id for each in devices
     }
-    name = by_name.get(device) or parse_device(device, by_name)
+    try:
+        name = by_name.get(device) or parse_device(device, by_name)
+    except UsageError as error:
+        if not listing.late:
+            raise
+        what = f"whether there is a device {device!r} is unknown: NVML has not answered in {PATIENCE_SECONDS:.0f} s"
+        raise UsageError(what, f"Ask again once nvidia-smi answers. {error.hint}") from error
     found = [each for each in devices if each.id == name]
     (row,) = list_devices(found, _start_monitor(found).read())
     row = replace(row, wiring=nvml_threads().wiring(row.device, PATIENCE_SECONDS))
@@ -88,8 +95,8 @@ def show(device: str, python: Path | None, form: str) -> None:
     print_answer(form, "devices", {"devices": [row]}, report_lines(device_pieces(row)))
 
 
-def _find(python: Path | None) -> tuple[Sequence[Device], str | None]:
-    """Return all devices, and the version of NVIDIA's driver; note who could not be asked."""
+def _find(python: Path | None) -> tuple[Sequence[Device], NvidiaListing]:
+    """Return all devices, and what NVIDIA's driver lists; note who could not be asked."""
     from jaxprof.devices.live.nvidia import nvml_threads
     from jaxprof.runner.device_choice import find_all
     from jaxprof.runner.interpreter import find_interpreter
@@ -101,7 +108,7 @@ def _find(python: Path | None) -> tuple[Sequence[Device], str | None]:
     devices, problem = find_all(interpreter)
     if problem:
         note(f"jaxprof: JAX could not list its devices; these are the machine's: {problem}")
-    return devices, listing.driver
+    return devices, listing
 
 
 def _start_monitor(devices: Sequence[Device]) -> Monitor:
