@@ -700,6 +700,26 @@ def test_what_is_a_standstill_before_any_iteration(call, wait, is_said):
     assert "standstill" not in codes(earlier, ended(130))
 
 
+@pytest.mark.parametrize(
+    ("lines", "of_it", "fix"),
+    [
+        ([95], ", 3.0 s of it in 1 iteration", "One iteration took most of it"),
+        ([95, 95], ", 4.0 s of it in 2 iterations", "Do it every N iterations"),
+        ([96], "of the loop", "Do it every N iterations"),
+        ([], "of the loop", "Do it every N iterations"),
+    ],
+)
+def test_what_stalled_once_is_not_to_be_done_less_often(lines, of_it, fix):
+    stalls = []
+    for line in lines:
+        over = e.StandstillSeen(run=made.RUN, monotonic_seconds=made.BEGAN + 8.0, since_seconds=0.0, over=True)
+        stalls += [made.stands(3.0, line=line, until=8.0), over]
+    waits = loop(made.line(95, 0.4, "host_busy", "open()"))
+    (said,) = [one for one in found(*waits, *stalls, ended(0, error="")) if one.code == "host_work"]
+    assert said.message.endswith(of_it)
+    assert said.fix.startswith(fix)
+
+
 def test_standstill_of_a_stopped_program_costs_its_stop():
     """No sample saw the stop: the time at its line is all from before, and is the loop's."""
     waits = loop(made.line(95, 0.4, "host_busy", "queue.get()"))

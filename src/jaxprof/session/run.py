@@ -122,6 +122,8 @@ class RecordedProgram:
     ended: e.ProgramEnded | None = None
     standstill: e.StandstillSeen | None = None
     """The last word from inside on a time without iterations; it may be `over`."""
+    stalls: list[tuple[e.SourceLocation, float]] = field(default_factory=list)
+    """Line and seconds of each time without iterations that is over: of one iteration that took so long."""
     silence: e.SilenceSeen | None = None
     """The last word from outside on a recorder that is not heard of; it may be `over`."""
     empty_call: e.EmptyCallTimed | None = None
@@ -130,6 +132,9 @@ class RecordedProgram:
     def apply(self, event: e.Event) -> None:
         """Fold one event of the program; other events are ignored."""
         kind = type(event)
+        stood = self.standstill
+        if isinstance(event, e.StandstillSeen) and event.over and stood is not None and not stood.over:
+            self.stalls.append((stood.at, event.monotonic_seconds - stood.since_seconds))
         if kind in _PROGRAM_KEPT:
             setattr(self, _PROGRAM_KEPT[kind], event)
         elif kind in _PROGRAM_LISTED:

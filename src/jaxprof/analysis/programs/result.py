@@ -349,6 +349,11 @@ class ProgramResult:
         return standstill(self._program, self.began_seconds + self.wall_seconds)
 
     @property
+    def stalls(self) -> Sequence[tuple[SourceLocation, float]]:
+        """Line and seconds of each iteration during which the program stood still for a while, and went on."""
+        return self._program.stalls
+
+    @property
     def stands_still(self) -> bool:
         """Whether it is running, and stands still."""
         return not self.ended and not self.run.deserted and self.standstill is not None and self.standstill.is_one

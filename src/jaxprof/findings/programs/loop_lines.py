@@ -29,6 +29,10 @@ _LIBRARY_LOOP = (
     "progress bar, log, checks or callbacks) or more work in fewer ones (larger batches or chunks), or call a part of "
     "{0} that loops in a compiled function."
 )
+_STALLED = (
+    "One iteration took most of it, so that doing it less often saves nothing: look at what the line waited for then "
+    "(a file, a server, a lock), and give it a timeout."
+)
 _PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\](\w+)")
 
 
@@ -48,6 +52,11 @@ def finding_of_lines(
     package = _PACKAGE.search(result.hot.key[0]) if result.hot.library and result.hot.key is not None else None
     if package is not None and code != "data_waits":
         own_fix = _LIBRARY_LOOP.format(safe(package[1]))
+    lines = {spot.location for spot in spots}
+    stalled = [lasted for location, lasted in result.stalls if location in lines]
+    if stalled and sum(stalled) > took / 2:
+        within += f", {seconds(min(sum(stalled), took), 2)} of it in {counted(len(stalled), 'iteration')}"
+        own_fix = _STALLED if len(stalled) == 1 else own_fix
     return Finding(
         code,
         f"{what}: {_calls_text(result, spots)}, {cost_text(result, took)}{within}{_lines_text(result, spots)}",
