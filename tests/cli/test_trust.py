@@ -181,7 +181,7 @@ def test_what_a_file_says_is_marked_in_every_form(call, tmp_path, state_home, wh
     assert all(row["from_file"] is True for row in rows)
     of_file = re.findall(r"(.{0,40})jaxprof script", text)
     assert of_file
-    assert all("(from the file)" in before for before in of_file)
+    assert all("from the file: " in before for before in of_file)
     assert all(
         before.endswith("from the file: <code>") for before in re.findall(r"(.{0,40})jaxprof script --plain", page)
     )

@@ -133,7 +133,7 @@ def test_what_was_compiled_and_not_run_says_so():
     session.header = replace(session.header, host=socket.gethostname())
     of_file = " ".join(" ".join(explain.explanation_lines(explanation(session, "s"))).split())
     assert f"verify: {command}" not in of_file
-    assert f"verify (from the file): {command}" in of_file
+    assert f"verify with a command from the file: {command}" in of_file
 
 
 def test_largest_cost_is_named_first():

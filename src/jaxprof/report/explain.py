@@ -161,7 +161,7 @@ def explanation_lines(explanation: Explanation, *, width: int = WIDTH) -> Iterat
         yield explanation.nothing_found
     commands = list(dict.fromkeys(finding.verify for finding in explanation.findings if finding.verify))
     # The command of a job shows a process, and verifies nothing.
-    label = "look at:" if explanation.subject == "job" else f"verify{from_file_text(explanation)}:"
+    label = "look at:" if explanation.subject == "job" else f"verify{from_file_text(explanation, ' with a command ')}:"
     for number, finding in enumerate(explanation.findings, start=1):
         head = f"{number}. {finding.code}  {cost_text(finding)}"
         head += "" if finding.where is not None or not finding.run else f"  {finding.run}"
@@ -188,13 +188,13 @@ def _abstention_lines(explanation: Explanation, number: int, width: int) -> Iter
     abstention, *following = explanation.abstentions[number:]
     yield from wrap(abstention.reason, first="? ", hang=1, width=width)
     if abstention.command and all(abstention.command != each.command for each in following[:1]):
-        of_file = from_file_text(explanation).strip()
-        yield from wrap(f"{of_file} {abstention.command}".strip(), first="   ", hang=2, width=width)
+        of_file = from_file_text(explanation)
+        yield from wrap(f"{of_file}{': ' if of_file else ''}{abstention.command}", first="   ", hang=2, width=width)
 
 
-def from_file_text(explanation: Explanation) -> str:
-    """Return ` (from the file)` if the commands of an explanation have words of a file."""
-    return " (from the file)" if explanation.from_file and explanation.subject != "job" else ""
+def from_file_text(explanation: Explanation, before: str = "") -> str:
+    """Return `from the file`, after `before`, if the commands of an explanation have words of a file."""
+    return f"{before}from the file" if explanation.from_file and explanation.subject != "job" else ""
 
 
 _SENTENCES = {"findings": ("message", "fix"), "unknown": ("reason",)}

@@ -171,7 +171,7 @@ class TimeComparison:
             return ", ".join(filter(None, (f"inconclusive: {self.reason}", decide)))
         if self.verdict == "same":
             return f"the same as {baseline}"
-        rough = ", by how much is uncertain" if self.is_rough else ""
+        rough = ", but by how much is uncertain" if self.is_rough else ""
         return f"{self.verdict} than {baseline}{rough}"
 
     @property

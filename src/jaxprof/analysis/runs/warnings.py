@@ -106,11 +106,11 @@ def what_is_wrong(check: CheckReported) -> str:
 
 
 def worst_element(check: CheckReported) -> str:
-    """Return text such as ` at [3, 5]: 0.81 for 0.80`; empty if every number is the same."""
+    """Return text such as ` at [3, 5]: 0.81 instead of 0.80`; empty if every number is the same."""
     if not check.worst_got:
         return ""
     at = f" at {check.worst_at}" if check.worst_at else ""
-    return f"{at}: {check.worst_got} for {check.worst_expected}"
+    return f"{at}: {check.worst_got} instead of {check.worst_expected}"
 
 
 def unstable_text(check: CheckReported) -> str:

@@ -187,7 +187,7 @@ def _speedup(row: RunRow) -> str:
     if row.result.versus is None:
         return ""
     speedup = row.result.versus.speedup
-    return f"{speedup.ratio_text}  {speedup.words(row.label)}, {speedup.basis}"
+    return f"{speedup.ratio_text}  {speedup.words(row.label)} ({speedup.basis})"
 
 
 def _check(row: RunRow) -> str:
