@@ -216,6 +216,22 @@ def test_a_reverse_jacobian_has_the_line_of_its_call():
     assert line == jacobian.__code__.co_firstlineno + 1
 
 
+@pytest.mark.parametrize(
+    ("draw", "named"),
+    [
+        (jax.random.normal, ()),
+        (lambda key, shape: jax.random.bernoulli(key, 0.1, shape), ("bernoulli",)),
+        (lambda key, _: jax.random.categorical(key, jnp.zeros((1000, 100))), ("searchsorted",)),
+    ],
+    ids=["normal", "bernoulli", "categorical"],
+)
+def test_fewer_bits_are_advised_of_what_draws_them(draw, named):
+    module = compiled(lambda seed: draw(jax.random.key(seed), (100_000,)).sum(), "s32[]")
+    (fix,) = [each.fix for each in findings_on(module, "cpu") if each.code == "random_bits"]
+    assert "jax_threefry_partitionable" in fix
+    assert tuple(word for word in ("bernoulli", "searchsorted") if word in fix) == named
+
+
 @pytest.mark.parametrize("code", CASES)
 def test_a_slow_form_is_reported_and_its_neighbours_are_not(code):
     for expected, function, arguments in CASES[code]:

@@ -5,7 +5,7 @@ Each function yields one finding at most.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Container, Hashable, Iterator
 from dataclasses import replace
 
 from jaxprof.base.grouping import grouped
@@ -53,12 +53,17 @@ def _mixing(module: Module) -> dict[Hashable, _Mixing]:
     return known
 
 
-_FEWER_BITS = (
-    "Draw fewer bits: a mask needs 8 of the 32 that jax.random.bernoulli takes for each element, so "
+_FEWER_BITS = {
+    "bernoulli": "a mask needs 8 of the 32 bits that jax.random.bernoulli takes for each element, so "
     "jax.lax.bitcast_convert_type(jax.random.bits(key, (n // 4,)), jnp.uint8) < 256 * p makes n decisions of a quarter "
-    "of the bits; categorical takes a number for each category and draw, jnp.searchsorted in the cumulative sum one "
-    "for each draw. jax.config.update('jax_threefry_partitionable', False) takes half the operations for large arrays. "
-    "All give other random numbers. On a CPU rbg is slower than threefry."
+    "of the bits",
+    "gumbel": "categorical takes a number for each category and draw, jnp.searchsorted in the cumulative sum one for "
+    "each draw",
+}
+"""How to draw fewer bits, by the function of `jax.random` that draws them."""
+_FEWER_OPERATIONS = (
+    "jax.config.update('jax_threefry_partitionable', False) takes half the operations for large arrays. {} other "
+    "random numbers. On a CPU rbg is slower than threefry."
 )
 
 
@@ -102,7 +107,15 @@ def random_bits(scene: Scene) -> Iterator[Finding]:
         "integer operations a run",
         tuple(sorted(work, key=lambda name: -work[name])),
     )
-    yield finding if scene.on_accelerator else replace(finding, own_fix=_FEWER_BITS)
+    yield finding if scene.on_accelerator else replace(finding, own_fix=_fix_on_a_cpu(scene, work))
+
+
+def _fix_on_a_cpu(scene: Scene, names: Container[str]) -> str:
+    """Return what makes the bits of these kernels cheaper where the device has no generator of its own."""
+    origins = [origin.op_name for kernel in scene.kernels if kernel.name in names for origin in kernel.origins]
+    fewer = [text for function, text in _FEWER_BITS.items() if any(function in name for name in origins)]
+    draw = f"Draw fewer bits: {'; '.join(fewer)}. " if fewer else ""
+    return draw + _FEWER_OPERATIONS.format("Both give" if fewer else "It gives")
 
 
 # -- rejection ---------------------------------------------------------------------------------------------------------
