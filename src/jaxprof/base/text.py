@@ -107,7 +107,11 @@ def shorten(text: str, width: int, cut: Cut | None = None) -> str:
     if cut is None:
         is_path = _PATH_OR_LOCATION.fullmatch(line)
         cut = "end" if _SENTENCE_OR_SHAPE.search(line) else "start" if is_path else "middle"
-    tail = 0 if cut == "end" else width - 1 if cut == "start" else max(4, width * 2 // 5) if width >= 8 else 0
+    tail = 0
+    if cut == "start":
+        tail = width - 1
+    elif cut == "middle" and width >= 8:  # fewer columns hold no two pieces that say anything
+        tail = max(4, width * 2 // 5)
     return _fitting(line, width - 1 - tail) + "…" + _fitting(line[::-1], tail)[::-1]
 
 

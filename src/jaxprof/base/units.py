@@ -113,6 +113,7 @@ def scaled(value: float | None, unit: str = "", significant: int = 3) -> str:
     if value is None or not math.isfinite(value):
         return UNKNOWN
     size, step = float(value), 0
+    # From here on three digits round to 1 000.
     while abs(size) >= 999.5 and step < len(_COUNT) - 1:
         size /= 1000
         step += 1

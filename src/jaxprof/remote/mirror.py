@@ -324,4 +324,5 @@ def _relative(path: str, root: str) -> str | None:
         return ""
     parts = PurePosixPath(path.removeprefix(f"{root}/")).parts
     safe = all(part.isprintable() and not part.startswith((".", "/")) and "\\" not in part for part in parts)
+    # Linux takes 4 096 bytes of a whole path.
     return "/".join(parts) if path.startswith(f"{root}/") and safe and len(os.fsencode(path)) < 4000 else None

@@ -210,6 +210,7 @@ class Group:
             active = [side for side in self.sides if self._is_active(side)]
             if not active or launch > self._launches or (launch > 1 and self._has_enough(active, launch - 1)):
                 break
+            # Each launch begins with another side, so that none always has the first turn.
             first = (launch - 1) % len(active)
             active = [*active[first:], *active[:first]]
             if len(active) > 1 and not self._apart_reason:

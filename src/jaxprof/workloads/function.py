@@ -70,6 +70,7 @@ def _make(spec: Spec, parameters: Parameters, random: numpy.random.Generator) ->
     if dtype == "bool":
         return random.random(shape) < 0.5
     if dtype.startswith(("int", "uint")):
+        # A narrow type holds less: `int4` up to 7.
         below = min(10, 1 << int(dtype.strip("uint")) - 1)
         return random.integers(below, size=shape, dtype="int64").astype(dtype)
     if dtype.startswith("complex"):

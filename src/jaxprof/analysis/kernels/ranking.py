@@ -114,6 +114,7 @@ class KernelCeilings:
         if cached is None:
             from jaxprof.devices.absent.least_time import kernel_bound
 
+            # A collective has its own way over the links, all others of one likeness have one bound.
             cached = kernel_bound(kernel, self.machine, over)
             if over is None:
                 self._known[kernel.likeness] = cached
@@ -188,6 +189,7 @@ class Ranking:
         value is unknown."""
         column = self.column(name)
         numbers = list(numbers)
+        # A sum of work with an unknown part would pass for all of it; of times, the known part says something.
         if name in ("flops", "bytes") and any(math.isnan(column[number]) for number in numbers):
             return None
         figures = array("d", (value for number in numbers if not math.isnan(value := column[number])))

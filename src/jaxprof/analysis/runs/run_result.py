@@ -263,6 +263,7 @@ def result(session: Session, run_id: str, cost_of: Callable[[Session, Run], RunC
     median = summary.median if summary else None
     samples = steady_samples(run)
     moved_nothing = "run" in run.phases and bool(run.phases["run"].zero_copy)
+    # A call that returns its argument has a time, but has done no work that could be compared.
     work_seconds = None if moved_nothing else median
     turns = [turn for launch in run.launches for turn in launch.turns]
     firsts = [turn.first_seconds for turn in turns if turn.first_seconds is not None]

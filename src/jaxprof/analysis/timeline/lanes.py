@@ -265,6 +265,7 @@ def _lane(
         else:
             begins, took = map(_times, member.active)
             active.append(Coverage(begins[took > 0], (begins + took)[took > 0]))
+        # Of intervals that begin together the longest holds the others, and has to come first.
         order = np.lexsort((-ends, starts))
         columns = [starts[order], ends[order], np.asarray(member.label_of, np.int64)[order] + offset]
         if member.correlations is not None:
@@ -274,6 +275,7 @@ def _lane(
     outermost = [row for row in rows if row.level == 0]
     summary = outermost[0] if outermost else None
     if summary is None or len(outermost) > 1:
+        # A collapsed lane of several threads shows the outermost intervals of all of them in one row.
         together = zip(*((row.starts, row.ends, row.label) for row in outermost), strict=True)
         joint = [join(column) for column in together]
         order = np.argsort(joint[0], kind="stable")

@@ -243,6 +243,7 @@ def bus_accelerators(
     chips: list[tuple[str, str | None]] = [(TPU_KINDS[device.device], device.address) for device in tpus]
     if not chips:
         accel = [node for node in machine.tpu_nodes if node.startswith("/dev/accel")]
+        # Class 0x12 are processing accelerators: `/dev/accel*` may then be those of another vendor.
         named_otherwise = any(device.class_code >> 16 == 0x12 and device.vendor != GOOGLE for device in machine.pci)
         chips = [] if named_otherwise else [(f"TPU at {node}", None) for node in accel]
     accelerators += [_on_bus("tpu", kind, address, tpu_obstacle) for kind, address in chips]

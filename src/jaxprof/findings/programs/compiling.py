@@ -137,7 +137,7 @@ def compile_dominates(result: ProgramResult, _claims: Claims) -> Iterator[Findin
     "the program in the persistent cache.",
 )
 def large_program(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    traced = _traced_library(result)
+    traced = _tracing_library(result)
     for function in result.functions:
         if function.library:
             continue  # its loops are not the reader's to change
@@ -157,7 +157,7 @@ def large_program(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
             "large_program",
             f"the program of `{safe(function.function)}` has {integer(operations)} operations: tracing, lowering and "
             f"compiling it took {seconds(took)}, {percent(result.of_wall(took))} of the wall time"
-            f"{_unrolled_text(result, loops)}{_made_by_text(result, lines)}",
+            f"{_unroll_text(result, loops)}{_made_by_text(result, lines)}",
             (*loops, *lines, function.defined_at, function.called_from),
             own_fix=_LIBRARY_TRACED.format(traced, "the program in the persistent cache") if traced else None,
             function=function.function,
@@ -192,7 +192,7 @@ def unfinished_compile(result: ProgramResult, _claims: Claims) -> Iterator[Findi
         if not size and stage.made_by:
             size = ": more operations than are counted"
         is_large = stage.operations is None or stage.operations > LARGE_OPERATIONS
-        made = f"{size}{_unrolled_text(result, loops)}{_made_by_text(result, lines)}" if is_large else size
+        made = f"{size}{_unroll_text(result, loops)}{_made_by_text(result, lines)}" if is_large else size
         folded: list[SourceLocation] = []
         if is_large and lines:
             fixes.append("jax.lax.scan, fori_loop or jax.vmap over what repeats there compiles it once.")
@@ -232,11 +232,11 @@ def unfinished_compile(result: ProgramResult, _claims: Claims) -> Iterator[Findi
     "and compute what does not depend on the arguments beforehand, with NumPy.",
 )
 def slow_tracing(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    rows = traced_rows(claims)
+    rows = free_traces(claims)
     if not is_tracing_slow(claims, rows):
         return
     took = sum(row.trace_seconds or 0.0 for row in rows)
-    share, traced, loops = result.of_wall(took), _traced_library(result), _loops_of_rows(result, rows)
+    share, traced, loops = result.of_wall(took), _tracing_library(result), _loops_of_rows(result, rows)
     claims.take(rows=rows)
     by_line = totals((line.location, line.seconds) for line in result.lines if line.state == "trace")
     lines = sorted(by_line.items(), key=lambda item: -item[1])[:_LINES_NAMED]
@@ -254,7 +254,7 @@ def slow_tracing(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     yield Finding(
         "slow_tracing",
         f"tracing took {seconds(took)}, {percent(share)} of the wall time{most}"
-        f"{_unrolled_text(result, loops)}{f'; by samples: {named}' if named else ''}",
+        f"{_unroll_text(result, loops)}{f'; by samples: {named}' if named else ''}",
         (*loops, *(where for where, _ in lines), slowest.defined_at if slowest is not None else None),
         own_fix=own_fix,
         seconds=took,
@@ -262,7 +262,7 @@ def slow_tracing(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     )
 
 
-def traced_rows(claims: Claims) -> list[Compiled]:
+def free_traces(claims: Claims) -> list[Compiled]:
     """Return the compilations of the main thread whose tracing no finding has claimed."""
     return [row for row in claims.free_rows(claims.result.compiles) if not row.thread and row.trace_seconds]
 
@@ -293,7 +293,7 @@ def _unrolled_loops(
     return [where for where, took in of_loop.items() if took > _UNROLLED_SHARE * traced]
 
 
-def _unrolled_text(result: ProgramResult, loops: Sequence[SourceLocation]) -> str:
+def _unroll_text(result: ProgramResult, loops: Sequence[SourceLocation]) -> str:
     """Return text such as `; tracing unrolls the loop at train.py:7`; empty without a loop."""
     named = [loop.short(result.directory) for loop in loops[:_LINES_NAMED]]
     return f"; tracing unrolls the loop at {safe(', in it '.join(named))}" if named else ""
@@ -312,7 +312,7 @@ def _made_by_text(result: ProgramResult, lines: Mapping[SourceLocation, float]) 
     return f"; they are from {safe(', '.join(named))}" if named else ""
 
 
-def _traced_library(result: ProgramResult) -> str:
+def _tracing_library(result: ProgramResult) -> str:
     """Return the library whose Python most samples of tracing were in; empty if most were in none."""
     by_library = totals((spot.through, spot.seconds) for spot in result.spots if spot.kind == "trace")
     most = max(by_library, key=lambda name: by_library[name], default="")

@@ -21,7 +21,7 @@ from jaxprof.base.units import counted, integer, percent, seconds
 from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding
 from jaxprof.findings.programs.claims import Claims, check
-from jaxprof.findings.programs.compiling import is_tracing_slow, traced_rows
+from jaxprof.findings.programs.compiling import free_traces, is_tracing_slow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -356,7 +356,7 @@ def _unclaimed_recompiles(
         count, took = sum(row.count for row in rows), sum(map(row_seconds, rows))
         # One or two that are nearly all tracing are of slow Python, which the first compilation pays as well.
         traced = sum(row.trace_seconds or 0.0 for row in rows)
-        if count < FEW_COMPILATIONS and traced > NEARLY_ALL * took and is_tracing_slow(claims, traced_rows(claims)):
+        if count < FEW_COMPILATIONS and traced > NEARLY_ALL * took and is_tracing_slow(claims, free_traces(claims)):
             continue
         if count >= least and took >= RECOMPILED_SHARE * claims.work > 0:
             yield function, replace(reason, count=count, seconds=took, rows=rows)

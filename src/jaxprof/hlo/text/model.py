@@ -419,6 +419,7 @@ class Module:
         self.tables.end = min(self.tables.end, end)
 
     def _insert(self, before: Mapping[str, Sequence[Computation]]) -> None:
+        # A computation stands before the one that calls it, as in every text of XLA.
         written = list(self._computations.values())
         self._computations.clear()
         for computation in written:

@@ -159,6 +159,7 @@ _SHARDING_TYPES = {0: "replicated", 3: "devices", 4: "manual", 5: "unknown", 6: 
 
 def sharding_text(proto: Message, depth: int = 0) -> str:
     """Return the text of an `OpSharding`: `{replicated}`, `{devices=[2,4]<=[8]}`, or a braced list for a tuple."""
+    # OpSharding: 1 type, 4 tile_assignment_devices, 5 tuple_shardings. Newer ones name the axes of a mesh instead (14).
     if 14 in proto:
         return _mesh_sharding(proto.message(14))
     kind = proto.number(1)
@@ -524,6 +525,8 @@ class _ModuleWriter:
     def write(self) -> Iterator[str]:
         yield ", ".join([f"HloModule {self._proto.text(1)}", *self._header()]) + "\n\n"
         yield from _tables(self._proto.message(17))
+        # HloModuleProto: 1 name, 4 host_program_shape, 6 entry_computation_id, 7 schedule, 8 input_output_alias, 17
+        # stack_frame_index, 18 buffer_donor, 19 frontend_attributes.
         entry = self._proto.number(6)
         for computation in self._computations:
             for written in self._computation(computation, is_entry=computation.number(5) == entry):
@@ -566,6 +569,7 @@ class _ModuleWriter:
             yield f"frontend_attributes={{{','.join(pairs)}}}"
 
     def _computation(self, computation: Message, *, is_entry: bool) -> Iterator[str]:
+        # HloComputationProto: 1 name, 2 instructions, 4 program_shape, 5 id, 6 root_id, 8 execution_thread.
         program = computation.message(4)
         parameters = ", ".join(
             f"{name}: {shape_text(shape, layouts=False)}"
@@ -591,6 +595,8 @@ class _ModuleWriter:
         yield f"}}, execution_thread={quote(thread)}\n\n" if thread and thread != "main" else "}\n\n"
 
     def _instruction(self, instruction: Message, names: Mapping[int, str], predicates: Set[int]) -> str:
+        # HloInstructionProto: 1 name, 2 opcode, 3 shape, 7 metadata, 8 literal, 9 parameter_number, 35 id, 36
+        # operand_ids, 37 control_predecessor_ids, 38 called_computation_ids, 43 backend_config.
         opcode = instruction.text(2)
         if opcode == "parameter":
             inside = str(instruction.number(9))

@@ -70,11 +70,13 @@ def read_call(frame: FrameType | None, name: str) -> ObservedCall:
     options: dict[str, Any] = {}
     for caller in outwards(frame):
         kind = frame_kind(caller)
+        # Where JAX's frames end the call has been made; what is further out belongs to other calls.
         if kind not in (JAX, STDLIB):
             break
         if kind == JAX:
             code, values = caller.f_code, caller.f_locals
             options = options or _jit_options(values)
+            # Only a wrapper that takes `*args, **kwargs` has the arguments as the user gave them.
             if code.co_flags & _VARARGS:
                 positional, keywords = _variable_arguments(code, values)
                 function = _callable_of(code, values, name, jitted=bool(_jit_options(values)))
@@ -87,6 +89,7 @@ def read_call(frame: FrameType | None, name: str) -> ObservedCall:
     else:
         return call
     inner = code_of(call.function) if call.found else None
+    # `pmap` compiles a function of JAX's own, which holds the user's.
     own = inner is not None and file_kind(inner.co_filename) == JAX
     held = function_in_closure(call.function) if own else None
     call.written = _wrapper_call(caller, held.__name__ if held is not None else name, held)

@@ -173,6 +173,7 @@ def _constant(operation: Any) -> ProgramArray | None:
     """Return a constant if it is large and not one repeated value, else None."""
     kind = operation.results[0].type
     shape, element = tuple(kind.shape), str(kind.element_type)
+    # No element has more than 16 bytes, so that the shape alone rules most constants out.
     if math.prod(shape) < CONSTANT_BYTES_AT_LEAST // 16:
         return None
     dtype = _DTYPES.get(element, element.replace("ui", "u"))

@@ -104,6 +104,7 @@ def nearest(now: Signature, earlier: Iterable[Signature]) -> Signature | None:
         compared += len(candidate.leaves) + 1
         if best is None or distance < best_distance:
             best, best_distance = candidate, distance
+            # One difference is the least that explains a compilation.
             if distance <= 1:
                 break
     return best
@@ -113,10 +114,12 @@ def _distance(now: Signature, before: Signature) -> int:
     distance = (not now.same_function(before)) + (now.options != before.options)
     if now.config != before.config:
         distance += len(set(now.config) - set(before.config)) or 1
+    # Without the same leaves there are no pairs to compare: about half of them are taken to differ.
     if now.names != before.names:
         return distance + 1 + abs(len(now.names) - len(before.names)) + len(now.names) // 2
     distance += (now.structure != before.structure) + (now.keywords != before.keywords)
     different = sum(map(operator.is_not, now.leaves, before.leaves))
+    # The exact number decides nothing among so many.
     if different > 64:
         return distance + different
     for leaf, other in zip(now.leaves, before.leaves, strict=True):
@@ -229,6 +232,7 @@ def _leaves(now: Signature, before: Signature) -> Iterator[_Difference]:
             (name, leaf, earlier[name]) for name, leaf in zip(now.names, now.leaves, strict=True) if name in earlier
         )
     for name, leaf, other in pairs:
+        # Equal leaves are one object, as the ledger keeps each different one once; static values have to be compared.
         if leaf is other or ((leaf.is_static or other.is_static) and leaf == other):
             continue
         if not (leaf.is_static or other.is_static):

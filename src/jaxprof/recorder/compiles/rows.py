@@ -66,6 +66,7 @@ class Threads:
         ident = threading.get_ident()
         stages = self._threads.get(ident)
         if stages is None or (not stages.open and not stages.main and ident not in _names()):
+            # A program may start threads for ever, and each leaves its entry behind.
             if len(self._threads) >= 64:
                 for idle in [thread for thread, known in list(self._threads.items()) if not known.open]:
                     del self._threads[idle]

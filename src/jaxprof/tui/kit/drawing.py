@@ -58,10 +58,10 @@ def bar(fraction: float | None, width: int, style: str = "$bar", track: str = "o
 
 def parts_bar(parts: Sequence[tuple[float, str]], whole: float, width: int) -> Content:
     """Return amounts of `whole` end to end, each in its style, to an eighth of a column."""
-    return join_styled(stacked_cells(parts, whole, width, EIGHTHS))
+    return join_styled(stack_cells(parts, whole, width, EIGHTHS))
 
 
-def stacked_cells(parts: Sequence[tuple[float, str]], whole: float, length: int, eighths: str) -> list[tuple[str, str]]:
+def stack_cells(parts: Sequence[tuple[float, str]], whole: float, length: int, eighths: str) -> list[tuple[str, str]]:
     """Return characters with their styles that stack amounts of `whole` over `length` cells, to an eighth of a cell. A
     cell that more than two of them share shows the two that have most of it."""
     ends = [round(reached / whole * length * 8) for reached in accumulate(amount for amount, _ in parts)]

@@ -21,7 +21,7 @@ from jaxprof.base.units import counted, scaled, seconds
 from jaxprof.base.values import frozen
 from jaxprof.stats.summary import Modes, Summary, modes_text
 from jaxprof.tui.kit.canvas import Canvas, Scale, axis_lines, spanning
-from jaxprof.tui.kit.drawing import SPARKS, join_styled, stacked_cells
+from jaxprof.tui.kit.drawing import SPARKS, join_styled, stack_cells
 
 STYLES = ("$baseline", "$primary", "$phase-compile", "$phase-transfer", "$phase-lower", "$phase-first", "$better")
 MARKERS = "●▲◆■○◇□"
@@ -147,7 +147,7 @@ def area_plot(
         first = bisect_right(xs, left)
         at = max(range(first - 1, max(bisect_left(xs, right), first)), key=totals.__getitem__)
         parts = [(of_band[at], band.style) for of_band, band in zip(sizes, bands, strict=True)]
-        for up, cell in enumerate(stacked_cells(parts, y_scale.high, canvas.height, f" {SPARKS}")):
+        for up, cell in enumerate(stack_cells(parts, y_scale.high, canvas.height, f" {SPARKS}")):
             canvas.put(column, canvas.height - 1 - up, fills.get(cell, cell[0]), cell[1])
     if in_view:
         line = f"{limit.character * 2} {limit.label} ".ljust(canvas.width, limit.character)
