@@ -60,6 +60,16 @@ def raised(index, *, hosts, clock):
     return of(*loop(), *stderr(*TRACEBACK, seconds=5.0 + 3 * index), exit_code=1, header=header)
 
 
+@pytest.mark.parametrize(
+    ("last", "asked"), [("RESOURCE_EXHAUSTED: Out of memory allocating 4096 bytes.", 4096), ("INTERNAL: 4096", None)]
+)
+def test_a_job_out_of_memory_says_what_was_asked_for(last, asked):
+    ended = stderr("Traceback (most recent call last):", f"JaxRuntimeError: {last}", seconds=5.0)
+    found = figures([loop(), of(*loop(), *ended, exit_code=1)]).findings[0]
+    assert (found.code, found.index, found.bytes, found.held) == ("process_failed", 1, asked, asked is not None)
+    assert ("what needs less" in found.fix) == (asked is not None)
+
+
 def clocked(host, clock):
     """Four processes of two seconds, one of which sleeps in each step, as samples and as the clock see it."""
     usual = changed(loop(2), e.ProgramSampled, device_wait_seconds=0.95)

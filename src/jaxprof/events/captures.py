@@ -243,3 +243,5 @@ class BuffersReported(Event):
     """Live bytes after each instruction of the schedule, thinned to at most 4096 points."""
     asked_bytes: int | None = None
     """Requested bytes, after an out-of-memory failure."""
+    free_bytes: int | None = None
+    """Bytes that were free for them, beside the arguments; None if that is unknown."""

@@ -668,6 +668,16 @@ class Note:
 
 
 @frozen(kw_only=True)
+class LineArrays:
+    """Arrays of the process that one line of the user's has made."""
+
+    place: SourceLocation
+    """The user's innermost line; `NOWHERE` if there is none."""
+    count: int
+    bytes: int
+
+
+@frozen(kw_only=True)
 class ProgramEnded(Event):
     """The program is over."""
 
@@ -683,6 +693,10 @@ class ProgramEnded(Event):
     """The user's line that raised the exception, or that called the code that did."""
     error_seconds: float | None = None
     """Monotonic time at which the exception was raised, approximately; None without one."""
+    error_details: str = ""
+    """The other lines of the message, if memory ran out: the buffers, and the state of the allocator."""
+    arrays: list[LineArrays] = field(default_factory=list)
+    """Arrays that were alive when memory ran out, most bytes first; empty for every other end."""
 
 
 KEEPS = 0.7

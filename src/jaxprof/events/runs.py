@@ -380,6 +380,23 @@ class TrialReached(Event):
 
 
 @frozen(kw_only=True)
+class RemedyTried(Event):
+    """A program that ran out of memory was compiled once more with a change that needs less, and not run."""
+
+    remedy: str
+    """`donate`, `checkpoint_scan`, `checkpoint`, `half` or `bfloat16`."""
+    subject: str = ""
+    """Names of the arguments or of the function that the change is about."""
+    place: SourceLocation = NOWHERE
+    """Line of the function or the loop."""
+    size: int | None = None
+    """Rows that are left of a halved argument."""
+    peak_bytes: int = 0
+    """Memory that the program needs then, as XLA reports it, and the part of it that no argument and no result is."""
+    temporary_bytes: int | None = None
+
+
+@frozen(kw_only=True)
 class ResultsCompared(Event):
     """How far the result of a side is from its baseline's, array by array."""
 

@@ -101,9 +101,9 @@ def _argument_options(run: Run) -> tuple[str, ...]:
     return tuple(word for argument in run.plan.arguments for word in ("--arg", argument))
 
 
-Subject: TypeAlias = Literal["program", "job", "runs", "comparison", "profile", "nothing"]
-"""What was explained: a recorded program, a job of several processes, measured runs, the sides of `ab`, a profile, or
-a session without a run."""
+Subject: TypeAlias = Literal["program", "job", "runs", "comparison", "profile", "message", "nothing"]
+"""What was explained: a recorded program, a job of several processes, measured runs, the sides of `ab`, a profile, an
+out-of-memory message, or a session without a run."""
 MOST_FINDINGS = 5
 MOST_ABSTENTIONS = 4
 MOST_MODULES = 16

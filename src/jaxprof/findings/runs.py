@@ -3,38 +3,44 @@ steps went), and what they leave unknown. Imports the statistics, which a sessio
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from jaxprof.analysis.kernels.measured import capture_of, passes_in, stage_times
-from jaxprof.analysis.kernels.memory import memory_of_run
+from jaxprof.analysis.kernels.memory import memory_of_run, message_of
 from jaxprof.analysis.opener import module_of
 from jaxprof.analysis.runs.ab import AbResult, ab_results
 from jaxprof.analysis.runs.run_result import result
 from jaxprof.analysis.runs.speedup import AbVersus
 from jaxprof.analysis.runs.warnings import ENTRIES as WARNINGS
 from jaxprof.base.grouping import grouped
-from jaxprof.base.units import bytes_, integer, seconds
-from jaxprof.events import WarningRaised
+from jaxprof.base.units import integer, seconds
+from jaxprof.events import SourceLocation, WarningRaised
 from jaxprof.events.finding import CatalogueEntry, Finding, Scope
 from jaxprof.findings.captures import capture_abstentions, compile_findings, step_findings
 from jaxprof.findings.explanation import (
     MOST_MODULES,
     Abstention,
     Subject,
+    code_line,
     command,
     comparison_command,
     program_verification,
     run_verification,
 )
+from jaxprof.findings.out_of_memory import figures_text, held_text, lines_of, message_remedies, tried_remedies
 from jaxprof.findings.trials import times_tried, trial_of
+from jaxprof.hlo.source import is_own
 from jaxprof.session import Run, Session
 from jaxprof.session.run import IMPORTED
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.kernels.out_of_memory import OutOfMemory
     from jaxprof.analysis.programs.result import ProgramResult
+    from jaxprof.hlo.kernels.liveness import LiveValue
 
 _EFFECTS = {entry.code: entry.effect for entry in WARNINGS}
 _DISPATCH_SHARE = 0.5
@@ -67,6 +73,7 @@ _SLOW_PARTS = {
 """What of XLA can be shortened: the finding, and the smallest share of a compilation and seconds reported."""
 _MORE_LAUNCHES = 10
 _KERNELS_NAMED = 3
+_FRAME = re.compile(r'^  File "([^"]+)", line (\d{1,9})', re.MULTILINE)
 _Items: TypeAlias = "Iterator[Finding | Abstention]"
 
 
@@ -92,24 +99,7 @@ def run_findings(session: Session, run: Run, name: str, baselines: Set[str]) -> 
     with."""
     verify = run_verification(session, name, run)
     if run.shown.status not in ("ok", "running", "queued", "cancelled"):
-        picture = memory_of_run(session, run.id)
-        requested = picture.asked_bytes if picture is not None else None
-        largest = [buffer for buffer in picture.buffers[:_KERNELS_NAMED] if buffer.instruction] if picture else []
-        named = "; largest buffers: " + ", ".join(f"{each.instruction} {bytes_(each.bytes)}" for each in largest)
-        end = run.shown
-        entry = _FAILED if requested is None else _NO_MEMORY
-        yield Finding(
-            entry.code,
-            f"{run.label} {end.text.splitlines()[0]}" + (named if requested is not None and largest else ""),
-            own_fix=end.hint or entry.fix,
-            scope="call",
-            bytes=requested,
-            held=True,
-            verify=verify,
-            run=run.id,
-            kernels=tuple(each.instruction for each in largest) if requested is not None else (),
-            fault=True,
-        )
+        yield _failure_finding(session, run, verify)
     for warning in result(session, run.id).warnings:
         effect = _EFFECTS.get(warning.code)
         # a baseline serves for comparison, and is not to be changed
@@ -185,8 +175,57 @@ _FAILED = _run("run_failed", "a run failed",
     "It ended with an error, crashed or ran past its limit: there are no times, or not all of them.",
     "Fix what its error names, and run it again.")  # fmt: skip
 _NO_MEMORY = _run("out_of_memory", "the device's memory was not enough",
-    "An allocation was refused. The largest buffers of the program say what the memory is made of.",
+    "An allocation was refused, or the program. What was alive is named by line; changes were compiled for their peak.",
     "Use a smaller size, donate what is replaced, checkpoint, or shard the largest arrays.")  # fmt: skip
+
+
+def _failure_finding(session: Session, run: Run, verify: str) -> Finding:
+    picture, end = memory_of_run(session, run.id), run.shown
+    error = f"{run.label} {end.text.splitlines()[0]}"
+    if picture is None or picture.asked_bytes is None:
+        found = _FAILED.complete(Finding(_FAILED.code, error, own_fix=end.hint or None, scope="call", fault=True))
+        return replace(found, held=True, verify=verify, run=run.id)
+    message, schedule, limit = message_of(run), picture.schedule, None
+    refused = message is not None and message.is_refusal
+    if message is not None and refused:
+        limit = message.bytes.get("limit")
+    elif run.buffers is not None and run.buffers.free_bytes is not None:
+        limit = run.buffers.free_bytes + picture.parts.get("argument", 0)
+    peak = None if picture.is_estimate else picture.peak_bytes
+    temporaries = run.memory.temporary_bytes if run.memory is not None else None
+    remedies = tried_remedies(run.remedies, peak, temporaries, limit, refused=refused)
+    buffers = schedule.alive(schedule.peak_at) if schedule is not None else picture.buffers
+    found = memory_finding(error, picture.asked_bytes, buffers, message, remedies, end.hint)
+    if not found.places and run.finished is not None:  # op by op it is the line of the call
+        frames = _FRAME.findall(run.finished.traceback)
+        found = replace(
+            found, places=tuple(SourceLocation(file, int(line)) for file, line in frames if is_own(file))[-1:]
+        )
+    return replace(found, verify=verify, run=run.id, code_line=code_line(found.where, session))
+
+
+def memory_finding(
+    error: str,
+    asked: int | None,
+    buffers: Sequence[LiveValue],
+    message: OutOfMemory | None,
+    remedies: Sequence[str] = (),
+    hint: str = "",
+) -> Finding:
+    """Return that memory ran out. `buffers`: what was alive then. Without `remedies`, they are those of the message."""
+    shown = [*(remedies or (message_remedies(message) if message is not None else ())), hint or _NO_MEMORY.fix]
+    texts = (error, figures_text(message) if message is not None else "", held_text(buffers))
+    return Finding(
+        _NO_MEMORY.code,
+        "; ".join(filter(None, texts)),
+        tuple(place for place, _ in lines_of(buffers)[:1]),
+        own_fix=". ".join(shown),
+        scope="call",
+        bytes=asked,
+        held=True,
+        kernels=tuple(each.instruction for each in buffers[:_KERNELS_NAMED] if each.instruction),
+        fault=True,
+    )
 
 
 def run_abstentions(session: Session, runs: Sequence[Run], name: str) -> Iterator[Abstention]:

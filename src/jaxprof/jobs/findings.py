@@ -18,6 +18,7 @@ from statistics import median
 
 import numpy as np
 
+from jaxprof.analysis.kernels.out_of_memory import read_out_of_memory
 from jaxprof.analysis.programs import COMPILE, DEVICE, PARTS
 from jaxprof.analysis.programs.functions import RECOMPILED_SHARE
 from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN, pause_times
@@ -179,7 +180,11 @@ def failures(processes: Sequence[ProcessFigures], apart: float = 0.0) -> Iterato
             f" (which one failed first is not certain: the clocks of the hosts are {seconds(apart)} apart, and "
             f"{processes_named(may_be_first)} may have failed before it)"
         )
-    yield Finding("process_failed", message, own_fix=fix, index=first.index)
+    memory = read_out_of_memory(_failure_text(first))
+    if memory is not None:
+        fix = "Its session names what was alive then, by line, and what needs less."
+    size = memory.bytes["asked"] if memory is not None else None
+    yield Finding("process_failed", message, own_fix=fix, bytes=size, held=size is not None, index=first.index)
     for error, group in grouped((_failure_text(process), process) for process in failed[1:]).items():
         which = processes_named([process.index for process in group])
         after = "ended" if may_be_first else "ended after that"

@@ -21,6 +21,7 @@ from jaxprof.events import (
     Compiled,
     Event,
     JaxImported,
+    LineArrays,
     Note,
     ProcessIdentified,
     ProgramEnded,
@@ -39,6 +40,8 @@ if TYPE_CHECKING:  # each part is imported where it begins
     from jaxprof.recorder.samples.sampler import StackSampler
 
 _TRACEBACK = "Traceback (most recent call last):"
+_NO_MEMORY = "RESOURCE_EXHAUSTED"
+_LONGEST_DETAILS = 1 << 15  # characters: XLA lists 20 buffers
 
 
 class Recorder:
@@ -123,14 +126,14 @@ class Recorder:
                 self._safely(what, step)
         else:
             notes_seen.append(Note(code="no_jax"))
-        self._emit(
-            ProgramEnded(
-                exit_code=exit_code,
-                wall_seconds=time.monotonic() - self._began,
-                notes=notes_seen,
-                **failure(error, raised_seconds),
-            )
-        )
+        ended = failure(error, raised_seconds)
+        arrays: list[LineArrays] = []
+        if self._watching and _NO_MEMORY in ended.get("error", ""):
+            from jaxprof.recorder.live_arrays import arrays_by_line
+
+            self._safely("the live arrays", lambda: arrays.extend(arrays_by_line()))
+        wall = time.monotonic() - self._began
+        self._emit(ProgramEnded(exit_code=exit_code, wall_seconds=wall, notes=notes_seen, arrays=arrays, **ended))
         if self._call_capture is not None and interrupted:
             self._emit(WarningRaised(code="function_not_measured", values={"function": self._options.function}))
         elif self._call_capture is not None:
@@ -309,7 +312,8 @@ def failure(error: BaseException | None, seconds: float) -> dict[str, Any]:
         if first.endswith(_TRACEBACK):  # of a callback: its last line is the error
             first = first.removesuffix(_TRACEBACK) + others.rpartition("\n")[2].strip()
         message = first[:300]
+        details = others[:_LONGEST_DETAILS] if _NO_MEMORY in first else ""
     except Exception:  # noqa: BLE001 - the program's own method
-        message = ""
+        message = details = ""
     text = f"{name}: {message}" if message else name
-    return {"error": text, "error_at": error_location(error), "error_seconds": seconds}
+    return {"error": text, "error_at": error_location(error), "error_seconds": seconds, "error_details": details}

@@ -59,7 +59,7 @@ def answers(explanation: Explanation) -> list[str]:
     else:
         assert session is not None
         lines = list(_session_lines(session, explanation))[:_ANSWERS]
-    if explanation.subject == "nothing":
+    if explanation.subject in ("nothing", "message"):
         return lines
     from jaxprof.report.conclusion import cost_and_certainty
 
@@ -91,6 +91,8 @@ def _session_lines(session: Session, explanation: Explanation) -> Iterator[str]:
 
         for step in utilisations(session):
             yield f"a step of {seconds(step.seconds)}: {utilisation_text(step) or f'MFU unknown: {step.reason}'}"
+    elif explanation.subject == "message":
+        yield "a message of XLA: it ran out of memory"
     elif explanation.subject != "comparison":
         from jaxprof.analysis.runs.ceilings import of_call
         from jaxprof.analysis.runs.run_result import results

@@ -60,7 +60,11 @@ def compile_now(
         report_location(writer, note)
     for run in session.runs.values():
         if run.status != "ok":
-            raise WorkerError(f"{run.label}: {run.error}", run.hint)
+            from jaxprof.findings.runs import run_findings  # only for a failure
+
+            said = next(run_findings(session, run, "", set()), None)
+            hint = said.fix if said is not None and said.code == "out_of_memory" else run.hint
+            raise WorkerError(f"{run.label}: {run.error}", hint)
     modules = programs_in(session)
     for module in modules:
         if module.run is not None:

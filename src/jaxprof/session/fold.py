@@ -457,6 +457,7 @@ _KEPT: dict[type[e.Event], str] = {
 _LISTED: dict[type[e.Event], str] = {
     e.CompileObserved: "compiles",
     e.LogLine: "log",
+    e.RemedyTried: "remedies",
 }
 """Events of which a run keeps all, with the attribute that holds them."""
 _BY_KEY: dict[type[e.Event], tuple[str, str]] = {

@@ -236,6 +236,8 @@ class Run:
     """How far the run's result is from that of the first side; None if the two were not compared."""
     trial: e.TrialReached | None = None
     """Where the change that the run tries has reached the program; None if it tries none, or has reached nothing."""
+    remedies: list[e.RemedyTried] = field(default_factory=list)
+    """Changes that were compiled after it ran out of memory."""
     program: RecordedProgram | None = None
     finished: e.RunFinished | None = None
     closed: e.RunClosed | None = None

@@ -11,7 +11,8 @@ from analysis.made_runs import planned, program_text, run, session
 from golden import cases, figures_text, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.kernels.measured import measure_kernels, seconds_per_call
-from jaxprof.analysis.kernels.memory import memory_of_run, parse_request, peak_memory
+from jaxprof.analysis.kernels.memory import memory_of_run, peak_memory
+from jaxprof.analysis.kernels.out_of_memory import read_out_of_memory
 from jaxprof.analysis.runs.ceilings import ceilings_for, remember, session_rates, utilisations
 from jaxprof.facts.kernels import capture_rows
 from jaxprof.report.explain import utilisation_text
@@ -101,7 +102,8 @@ def test_seconds_of_a_call_are_of_one_device():
 
 
 def test_how_many_bytes_an_error_asked_for():
-    held_cases("asked_bytes.txt", {text: f"  {parse_request(text)}\n" for text in cases("asked_bytes.txt")})
+    said = {text: read_out_of_memory(text) for text in cases("asked_bytes.txt")}
+    held_cases("asked_bytes.txt", {text: f"  {each and each.bytes['asked']}\n" for text, each in said.items()})
 
 
 HELD = e.BuffersReported(

@@ -10,11 +10,11 @@ size, and `source` says so.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
+from jaxprof.analysis.kernels.out_of_memory import OutOfMemory, read_out_of_memory
 from jaxprof.analysis.opener import module_of
 from jaxprof.base.values import frozen
 from jaxprof.events import BuffersReported, HeldBuffer, MemoryReported
@@ -47,7 +47,8 @@ class MemoryPicture:
     parts: Mapping[str, int]
     """Bytes of the known parts that are not empty, by one of `KINDS`, largest first."""
     buffers: tuple[LiveValue, ...]
-    """Buffers, largest first; only the first few hundred of a large program."""
+    """Buffers, largest first, only the first few hundred of a large program; those of an out-of-memory message if
+    nothing else is known."""
     live_bytes: tuple[int, ...]
     """Live bytes after each instruction of the schedule, with loops at their body's peak; an estimate of at most 4096
     values."""
@@ -101,9 +102,9 @@ def memory_of_run(session: Session, run_id: str) -> MemoryPicture | None:
 
 
 def _picture_of(session: Session, run: Run) -> MemoryPicture | None:
+    message = message_of(run)
     asked = run.buffers.asked_bytes if run.buffers is not None else None
-    if asked is None and run.status in ("failed", "crashed"):
-        asked = parse_request(run.error)
+    asked = message.bytes["asked"] if asked is None and message is not None else asked
     module = module_of(session, run)
     estimate = module.once(memory_of) if module is not None else None
     reported = run.buffers
@@ -115,32 +116,17 @@ def _picture_of(session: Session, run: Run) -> MemoryPicture | None:
         return replace(derived, source=TOTALS, peak_bytes=sum(parts.values()), parts=parts, asked_bytes=asked)
     if estimate is not None:
         return replace(estimate, asked_bytes=asked)
-    return MemoryPicture(REQUEST, None, {}, (), (), asked) if asked is not None else None
+    buffers = message.buffers if message is not None else ()
+    return MemoryPicture(REQUEST, None, {}, buffers, (), asked) if asked is not None else None
 
 
-_SIZE = r"(?P<size>\d{1,30}(?:\.\d{1,30})?)\s*(?P<unit>(?:[KMGTPE]i?)?(?:B|bytes)?)\b"
-_REQUESTS = tuple(
-    re.compile(text + _SIZE, re.IGNORECASE)
-    for text in (
-        r"out of memory (?:while )?(?:trying to )?allocat(?:e|ing) ",
-        r"(?:attempting|trying|failed|unable) to (?:allocate|reserve) ",
-        r"requested memory exceeds[^.]*?requested:? ",
-        r"ran out of memory in memory space \w+[^.]*?\. ?used ",
-        r"total \w+ usage >= ",
-    )
-)
-_POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
-
-
-def parse_request(error: str) -> int | None:
-    """Return the bytes that an out-of-memory error says were requested; None if it names none, or is another error. XLA
-    and NumPy write bytes, or K, M, G, T (with or without `iB`) for powers of 1024."""
-    for pattern in _REQUESTS:
-        match = pattern.search(error)
-        if match is not None:
-            power = _POWERS[match["unit"][:1].upper().replace("B", "")]
-            return int(float(match["size"]) * 1024**power)
-    return None
+def message_of(run: Run) -> OutOfMemory | None:
+    """Return what the out-of-memory message that ended a run says, of which the traceback has all; None if it ended in
+    another way."""
+    end = run.finished
+    if end is None or run.status not in ("failed", "crashed"):
+        return None
+    return read_out_of_memory(end.traceback) or read_out_of_memory(end.error)
 
 
 def _totals(memory: MemoryReported | None) -> Mapping[str, int]:

@@ -33,6 +33,7 @@ from jaxprof.events import (
     Compiled,
     CopiesSeen,
     DeviceReading,
+    LineArrays,
     ProgramSampled,
     ProgramStopped,
     SourceLocation,
@@ -327,6 +328,12 @@ class ProgramResult:
         lines = [line for line in self.run.log if line.stream == "stderr"]
         number = exception_line([line.text for line in lines])
         return ("", NOWHERE, None) if number is None else (lines[number].text, NOWHERE, lines[number].monotonic_seconds)
+
+    @property
+    def memory_ran_out(self) -> tuple[str, Sequence[LineArrays]]:
+        """The other lines of the message when memory ran out, and what was alive; both empty after another end."""
+        ended = self._program.ended
+        return (ended.error_details, ended.arrays) if ended is not None else ("", ())
 
     @property
     def ended(self) -> bool:

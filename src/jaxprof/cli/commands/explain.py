@@ -9,6 +9,7 @@ import click
 from jaxprof.analysis.target import Kind, resolve
 from jaxprof.base.errors import UsageError
 from jaxprof.base.grouping import grouped
+from jaxprof.base.units import bytes_
 from jaxprof.cli import options
 from jaxprof.cli.answers import command_line, next_of_session, print_answer
 from jaxprof.cli.output import ExitCode, format_option, note, print_json, print_report, rows_wanted
@@ -31,9 +32,9 @@ from jaxprof.report.renderers import wrap
 def command(file: str | None, code: str | None, fail_on: str | None, form: str) -> int:
     """Say what to change, the most expensive first, and what cannot be said.
 
-    FILE is a session (a path, the name of a kept one, part of it; by default the last one), the folder of a job, or a
-    recorded profile. At most five findings: each with its cost, the line, the fix, and the command that shows whether
-    it helped (of a job: one that shows the process).
+    FILE is a session (a path, the name of a kept one, part of it; by default the last one), the folder of a job, a
+    recorded profile, or a text with XLA's out-of-memory message. At most five findings: each with its cost, the line,
+    the fix, and the command that shows whether it helped (of a job: one that shows the process).
     """
     if code is not None:
         _print_code(code, form)
@@ -51,19 +52,34 @@ def command(file: str | None, code: str | None, fail_on: str | None, form: str) 
 
         explained = explanation_of_job(read_job_figures(target.file), most=most)
     else:
+        from jaxprof.analysis.kernels.out_of_memory import read_message
         from jaxprof.findings.explanation import command as shell_line
 
+        message = read_message(target.file) if target.kind is Kind.OTHER else None
         if target.kind is Kind.HLO:
             raise UsageError(
                 f"{name} is HLO, which has no times", f"Its findings: {shell_line('hlo', name, '--findings')}"
             )
-        with open_recorded(target, ("kernels", "steps", "compile", "trust")) as found:
-            explained = explanation(found.session, found.name, most=most)
+        if message is not None:
+            from jaxprof.findings.explanation import Explanation
+            from jaxprof.findings.runs import memory_finding
+            from jaxprof.session import Session
+
+            asked = message.bytes["asked"]
+            finding = memory_finding(f"{bytes_(asked)} were asked for", asked, message.buffers, message)
+            explained = Explanation(
+                name=name, subject="message", findings=(finding,), left_out=0, abstentions=(), session=Session()
+            )
+        else:
+            with open_recorded(target, ("kernels", "steps", "compile", "trust")) as found:
+                explained = explanation(found.session, found.name, most=most)
 
     if form == "json":
         # Commands that verify a fix start something, and have words of the session: they stand beside their findings,
         # and are never proposed here.
-        if explained.session is not None:
+        if explained.subject == "message":
+            commands = []
+        elif explained.session is not None:
             commands = next_of_session(explained.session, explained.name)[1:]  # the first one was just given
         else:  # of a job, which names nothing but the paths of its processes
             commands = [f"{finding.verify} --format json" for finding in explained.findings if finding.verify]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxprof.base.errors import JaxprofError, UsageError
 from jaxprof.engine.measure.control import Reporter, RunControl
-from jaxprof.engine.measure.failure import conclude
+from jaxprof.engine.measure.failure import conclude, is_out_of_memory
 from jaxprof.engine.measure.startup import start_jax
 from jaxprof.engine.protocol.request import CompileRequest
 from jaxprof.events import Event
@@ -60,11 +60,21 @@ def _compile_variant(request: CompileRequest, reporter: Reporter) -> None:
             )
             shapes = abstract(inputs)
         function = variant.build(request.spec.parameters)
-        if request.platform:
-            _TargetCompile(request, reporter, workload, mesh).compile(function, shapes)
-        else:
-            on_gpu = jax.default_backend() == "gpu"
-            compile_stages(reporter, function, shapes, keep_constants=request.spec.keep_constants, ask_reasons=on_gpu)
+
+        def compile_with(reporter: Reporter, function: Any, shapes: tuple[Any, ...]) -> StagedProgram:
+            if request.platform:
+                return _TargetCompile(request, reporter, workload, mesh).compile(function, shapes)
+            on_gpu, keep = jax.default_backend() == "gpu", request.spec.keep_constants
+            return compile_stages(reporter, function, shapes, keep_constants=keep, ask_reasons=on_gpu)
+
+        try:
+            compile_with(reporter, function, shapes)
+        except Exception as error:
+            if is_out_of_memory(error):
+                from jaxprof.engine.measure.remedies import try_remedies
+
+                try_remedies(reporter, function, shapes, compile_with)
+            raise
 
 
 def abstract(inputs: Sequence[Any]) -> tuple[Any, ...]:
@@ -117,7 +127,7 @@ class _TargetCompile:
         self.context = mesh
         """Mesh of `--mesh`, over this host's devices; None without one."""
 
-    def compile(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    def compile(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> StagedProgram:
         """Compile the function for the topology, on shapes. Raises JaxprofError if that yields no HLO."""
         from jaxprof.engine.measure.portable import trace
         from jaxprof.engine.measure.sharding import leaves_of, with_specs
@@ -147,6 +157,7 @@ class _TargetCompile:
                 "this jaxlib can compile for absent devices, but does not return the HLO",
                 "Use jax 0.10 or newer: --python names another interpreter.",
             )
+        return program
 
     def _topology(self) -> Any:
         """Return JAX's description of the requested devices. Raises JaxprofError if it has another number of them."""

@@ -391,7 +391,7 @@ def _refuse_what_does_not_fit(reporter: Reporter, program: StagedProgram, device
     needed = (memory.output_bytes or 0) + (memory.temporary_bytes or 0) - (memory.alias_bytes or 0)
     if needed > free:
         buffers = program.buffers or BuffersReported(source="memory analysis")
-        reporter.emit(replace(buffers, asked_bytes=needed))
+        reporter.emit(replace(buffers, asked_bytes=needed, free_bytes=free))
         raise DoesNotFitError(
             f"not run: the compiled program needs {bytes_(needed)} for its results and intermediates, but "
             f"only {bytes_(free)} is free",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from jaxprof.base.errors import unknown_name
 from jaxprof.base.files import read_source
 from jaxprof.engine.measure.control import Emit, Reporter, RunControl
-from jaxprof.engine.measure.failure import conclude
+from jaxprof.engine.measure.failure import conclude, is_out_of_memory
 from jaxprof.engine.measure.sampling import MOST_SAMPLES, CallSampler, Execute, Plan, Trial, here
 from jaxprof.engine.measure.startup import settle_allocator, start_jax, start_numpy
 from jaxprof.events import ESTIMATED_BY, CostReported, RunSpec, Scalar, SourcesRead, TextRecorded
@@ -134,7 +134,12 @@ def _measure(
     else:
         from jaxprof.engine.measure.jax_run import measure_jax
 
-        outcome = measure_jax(reporter, sampler, variant, request, arguments, device)
+        try:
+            outcome = measure_jax(reporter, sampler, variant, request, arguments, device)
+        except Exception as error:
+            if variant.how == "jit" and sampler.is_own_process and request.launch == 1 and is_out_of_memory(error):
+                _try_remedies(reporter, variant, request, arguments, device)
+            raise
         output = outcome.output
         if request.spec.check and request.launch == 1:
             elementwise = outcome.elementwise()
@@ -171,6 +176,16 @@ def inputs_of(spec: RunSpec) -> tuple[Any, ...]:
     arguments = variant.arguments(make_inputs(workload, parameters, spec.seed))
     refuse_borrowed_misfit(workload, variant, parameters, arguments)
     return arguments
+
+
+def _try_remedies(reporter: Reporter, variant: Variant, request: RunRequest, arguments: Any, device: Any) -> None:
+    from jaxprof.engine.measure.ahead_of_time import abstract
+    from jaxprof.engine.measure.remedies import try_remedies
+    from jaxprof.engine.measure.stages import compile_stages, settings
+
+    compile_changed = partial(compile_stages, keep_constants=False)
+    with settings(device, variant.precision, compilation_cache_on=False):
+        try_remedies(reporter, variant.build(request.spec.parameters), abstract(arguments), compile_changed)
 
 
 def measure_numpy(

@@ -127,6 +127,8 @@ class CallSampler:
         self._reporter = reporter
         self._clock = clock
         self._execute = execute
+        self.is_own_process = execute is not here
+        """Whether the process is ours, where the user's functions may be replaced."""
         self.turns_seconds: float | None = None
         """Time from the first to the last sample of the turns, including those of other runs; None without turns."""
         self._usage = _Usage()

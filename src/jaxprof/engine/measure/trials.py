@@ -186,13 +186,7 @@ class ProgramChange:
         result of their shape and dtype. Raises JaxprofError if there is no such argument."""
         if self.name != "donate":
             return function
-        free = Counter(_alike(as_jitted(function).eval_shape(*arguments)))
-        donated: list[int] = []
-        for number, argument in enumerate(arguments):
-            needed = Counter(_alike(argument))
-            if needed and needed <= free:
-                donated.append(number)
-                free -= needed
+        donated = donatable(function, arguments)
         if not donated:
             raise JaxprofError(
                 "no argument has the shapes and dtypes of results", "Only such an argument can be donated."
@@ -206,6 +200,18 @@ class ProgramChange:
             about = f" that leads to {self._line.text}" if self._line else ""
             raise JaxprofError(f"no call of {called}{about} can be changed", "")
         return TrialReached(lines=list(self._reached))
+
+
+def donatable(function: Any, arguments: tuple[Any, ...]) -> list[int]:
+    """Return the numbers of the arguments whose arrays all find a result of their shape and dtype."""
+    free = Counter(_alike(as_jitted(function).eval_shape(*arguments)))
+    donated: list[int] = []
+    for number, argument in enumerate(arguments):
+        needed = Counter(_alike(argument))
+        if needed and needed <= free:
+            donated.append(number)
+            free -= needed
+    return donated
 
 
 def _alike(tree: Any) -> list[tuple[Any, ...]]:

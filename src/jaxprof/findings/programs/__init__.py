@@ -31,7 +31,7 @@ _NO_ERROR = "What it wrote last on stderr says why. Its figures end there."
 _LESS_MEMORY = (
     "Make it smaller (the batch, the sequence, the model), free what else is held, donate what is replaced "
     "(donate_argnums), or compute it again in the backward pass (jax.checkpoint). Calls return before their work is "
-    "done, so a call before this line may have asked for it."
+    "done, so a call before this line may have asked for it. jaxprof script --function NAME shows what a call holds."
 )
 _WAITED = " XLA's allocator waits 10 s for memory before it fails, which looks like work of the device."
 
@@ -50,12 +50,22 @@ def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     error, where, _ = result.raised
     error = error.strip()
     if _NO_MEMORY.search(error):
-        from jaxprof.analysis.kernels.memory import parse_request  # needed only for this error
+        # needed only for this error
+        from jaxprof.analysis.kernels.out_of_memory import read_out_of_memory
+        from jaxprof.findings.out_of_memory import arrays_text, figures_text, held_text, message_remedies
 
-        asked = parse_request(error)
+        details, arrays_then = result.memory_ran_out
+        said = read_out_of_memory(f"{error}\n{details}")
+        asked = said.bytes["asked"] if said is not None else None
         size = f": {bytes_(asked)} were asked for" if asked is not None else ""
         message = f"it ran out of memory{size}{_memory_then(result)} ({safe(error)})"
-        fix = _LESS_MEMORY + (_WAITED if "_bfc" in error else "")
+        remedies: list[str] = []
+        if said is not None:
+            remedies = [*message_remedies(said, result.directory)]
+            message = "; ".join(filter(None, (message, figures_text(said), held_text(said.buffers, result.directory))))
+        if arrays_then:
+            message += f"; {arrays_text(arrays_then, result.directory)}"
+        fix = ". ".join([*remedies, _LESS_MEMORY]) + (_WAITED if "_bfc" in error else "")
         yield Finding("program_failed", message, (where,), own_fix=fix, bytes=asked)
     elif error:
         yield Finding("program_failed", f"it ended with {safe(error)}", (where,), own_fix=run.hint or _ERROR)

@@ -1,0 +1,115 @@
+"""What an out-of-memory message of XLA says: the bytes it asked for, the limit, what is in use, and the buffers.
+
+The compilers and allocators of CPUs, GPUs and TPUs write different reports, and change them between releases. So each
+figure is looked for by its own words anywhere in the text, which may be a whole log, and one that is missing is None.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+
+from jaxprof.base.files import open_regular
+from jaxprof.base.values import frozen
+from jaxprof.hlo.kernels.liveness import LiveValue
+
+_SIZE = r"(\d{1,30}(?:\.\d{1,30})?)\s*((?:[KMGTPE]i?)?(?:B|bytes)?)\b"
+_FORMS = {
+    "asked": (
+        r"out of memory (?:while )?(?:trying to )?allocat(?:e|ing) ",
+        r"(?:attempting|trying|failed|unable) to (?:allocate|reserve) (?:request for )?",
+        r"requested memory exceeds[^.]*?requested:? ",
+        r"ran out of memory in memory space \w+[^.]*?\. ?used ",
+        r"ran out of memory on \w+, the total memory required for [^(]{1,40}\(",
+        r"total \w+ usage >= ",
+    ),
+    "limit": (
+        rf"used {_SIZE} of ",
+        r"exceeds available \w+ \(",
+        r"^limit: +(?!0$)",  # an allocator without a limit writes 0
+        r"\w capacity ",
+        r"memory/total memory: \d+/",
+    ),
+    "free": (r"that was not possible\. there are ", r"reported by cuda: free memory/total memory: "),
+    "in use": (r"^inuse: +", r"currently allocated: +"),
+    "argument": (r"\bparameter allocation: +", r"^ *arguments +"),
+    "output": (r"maybe_live_out allocation: +", r"^output size ", r"^ *output +"),
+    "shared": (r"^output size [^;]{1,20}; shares ",),
+    "temporary": (r"preallocated temp allocation: +", r"^ *hlo temp +"),
+}
+"""Words before each figure: what was asked for (of a compiler, all that the program needs), what the device has, what
+of it is free or in use, the parts of the program, and what of its output is in the place of arguments."""
+_FIGURES = {
+    name: [re.compile(words + _SIZE, re.IGNORECASE | re.MULTILINE) for words in forms] for name, forms in _FORMS.items()
+}
+_REFUSAL = re.compile(r"ran out of memory (?:in memory space|on) \w+[.,]", re.IGNORECASE)
+_HARMLESS = re.compile(r"^.*The caller indicates that this is not a failure.*$", re.MULTILINE)
+"""A warning of the allocator about a request that something smaller replaces."""
+_BUFFER = re.compile(rf"(?:\bBuffer \d+:|\b\d+\.)\s+Size: {_SIZE}(.*?)(?======|\Z)", re.DOTALL)
+_DETAILS = {
+    "op_name": re.compile(r'\bop_name="((?:[^"\\]|\\.)*)"', re.DOTALL),
+    "file": re.compile(r'\bsource_file="([^"]*)"'),
+    "line": re.compile(r"\bsource_line=(\d{1,9})"),
+    "shape": re.compile(r"^[^\n]*?\b(?:Entry Parameter Subs|S)hape: (\S*)", re.MULTILINE),
+    "instruction": re.compile(r"XLA [Ll]abel: %?([^\s=]+)"),
+}
+_PADDING = re.compile(rf"Extra memory due to padding: {_SIZE}")
+_MOST_BUFFERS, _LONGEST_BUFFER, _LONGEST_FILE = 100, 20_000, 64 << 20
+"""Most buffers that are read, characters of one, and bytes at the end of a file; XLA lists 15 or 20."""
+_POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
+
+
+@frozen
+class OutOfMemory:
+    """What an out-of-memory message says."""
+
+    bytes: Mapping[str, int]
+    """Figures by their names in `_FORMS`; unknown ones are missing, but for `asked`."""
+    is_refusal: bool
+    """Whether a compiler refused the program for its need: it compiles none that does not fit."""
+    buffers: tuple[LiveValue, ...]
+    """The buffers that the message lists, as it orders them: the largest first."""
+    padding: tuple[int, ...]
+    """Bytes of each of `buffers` that only fill it up to the device's tiles."""
+
+
+def read_out_of_memory(text: str) -> OutOfMemory | None:
+    """Return what an out-of-memory message says, also in the middle of a log; None if there is none. XLA and NumPy
+    write bytes, or K, M, G, T (with or without `iB`) for powers of 1024."""
+    text = _HARMLESS.sub("", text)
+    found = {name: next(filter(None, (form.search(text) for form in forms)), None) for name, forms in _FIGURES.items()}
+    if found["asked"] is None:
+        return None
+    listed = [match.groups() for match in islice(_BUFFER.finditer(text), _MOST_BUFFERS)]
+    padding = [_PADDING.search(rest[:_LONGEST_BUFFER]) for *_, rest in listed]
+    return OutOfMemory(
+        bytes={name: _bytes(*match.groups()[-2:]) for name, match in found.items() if match is not None},
+        is_refusal=_REFUSAL.search(text) is not None,
+        buffers=tuple(_buffer(_bytes(number, unit), rest[:_LONGEST_BUFFER]) for number, unit, rest in listed),
+        padding=tuple(_bytes(*match.groups()) if match is not None else 0 for match in padding),
+    )
+
+
+def _buffer(size: int, text: str) -> LiveValue:
+    said = {name: match[1] if (match := form.search(text)) else "" for name, form in _DETAILS.items()}
+    kind = "argument" if "Entry Parameter" in text else "temporary" if "type: HLO temp" in text else ""
+    op_name, line = " ".join(said["op_name"].split()), int(said["line"]) if said["line"] else None
+    return LiveValue(
+        bytes=size, kind=kind, instruction=said["instruction"], shape=said["shape"], op_name=op_name,
+        file=said["file"], line=line,
+    )  # fmt: skip
+
+
+def read_message(path: Path) -> OutOfMemory | None:
+    """Return what the out-of-memory message in a file says, of a long log at its end; None without one."""
+    with suppress(OSError), open_regular(path) as file:
+        file.seek(max(0, path.stat().st_size - _LONGEST_FILE))
+        return read_out_of_memory(file.read(_LONGEST_FILE).decode("utf-8", "replace"))
+    return None
+
+
+def _bytes(number: str, unit: str) -> int:
+    return int(float(number) * 1024 ** _POWERS[unit[:1].upper().replace("B", "")])

@@ -1,0 +1,208 @@
+"""What a program that ran out of memory would need with a change: each one is compiled on shapes, and nothing is run.
+
+It happens in our own process, because functions of the user's modules are replaced meanwhile. A change that the program
+does not take (its shapes or dtypes no longer fit together) is left out: nothing can be said of it.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import wraps
+from itertools import islice, takewhile
+from types import FunctionType
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+
+from jaxprof.base.grouping import grouped
+from jaxprof.engine.measure.control import Cancelled, CapReached, Reporter
+from jaxprof.engine.measure.stages import StagedProgram, as_jitted
+from jaxprof.engine.measure.trials import donatable
+from jaxprof.events import MemoryReported, RemedyTried, SourceLocation
+from jaxprof.hlo.source import is_own
+from jaxprof.hlo.text.parse import module as read_module
+from jaxprof.workloads.callables import arguments_by_name, function_as_written
+
+_MOST_SECONDS = 60.0
+"""After this long no other change is tried."""
+_MOST_FUNCTIONS = 3
+"""Most functions of which `jax.checkpoint` is tried, those with most bytes in the forward pass."""
+_Key: TypeAlias = "tuple[str, str]"
+"""File and name of a function of the user's."""
+_Change: TypeAlias = "tuple[RemedyTried, Any, tuple[Any, ...], _Key | None]"
+"""What is tried, the function, its arguments, and a function that `jax.checkpoint` goes around meanwhile."""
+
+
+def try_remedies(
+    reporter: Reporter, function: Any, arguments: tuple[Any, ...], compile_changed: Callable[..., StagedProgram]
+) -> None:
+    """Emit a `RemedyTried` for each change with which the program compiles. Raises Cancelled and CapReached.
+
+    `arguments`: shapes in place of arrays. `compile_changed`: compiles a function for such arguments, and reports to
+    what it is given first.
+    """
+    due, silent = time.monotonic() + _MOST_SECONDS, Reporter(lambda event: None, reporter.control)
+    for changes in (_donation, _checkpointed_scan, _checkpointed_functions, _halves, _bfloat16):
+        with _left_out():
+            for tried, changed, shapes, key in changes(function, arguments):
+                reporter.control.check()
+                if time.monotonic() > due:
+                    return
+                with _left_out(), ExitStack() as stack:
+                    for names, name, value in [*_globals(key)] if key is not None else ():
+                        stack.callback(names.__setitem__, name, value)
+                        names[name] = _checkpoint(value)
+                    jax.clear_caches()  # what was traced before has the functions as they were
+                    memory = compile_changed(silent, changed, shapes).memory or MemoryReported()
+                    parts = (memory.argument_bytes, memory.output_bytes, memory.temporary_bytes)
+                    peak = sum(part or 0 for part in parts) - (memory.alias_bytes or 0)
+                    if None not in parts:
+                        reporter.emit(replace(tried, peak_bytes=peak, temporary_bytes=memory.temporary_bytes))
+
+
+@contextmanager
+def _left_out() -> Iterator[None]:
+    """Leave out a change that cannot be traced or compiled: the user's function raises then whatever it wants."""
+    try:
+        yield
+    except (Cancelled, CapReached):
+        raise
+    except Exception:  # noqa: BLE001 - as above
+        pass
+
+
+def _named(function: Any, numbers: list[int]) -> str:
+    names = list(arguments_by_name(function))
+    return ", ".join(names[number] if number < len(names) else f"argument {number}" for number in numbers)
+
+
+def _donation(function: Any, arguments: tuple[Any, ...]) -> Iterator[_Change]:
+    if numbers := donatable(function, arguments):
+        tried = RemedyTried(remedy="donate", subject=_named(function, numbers))
+        yield tried, jax.jit(function, donate_argnums=numbers), arguments, None
+
+
+def _checkpointed_scan(function: Any, arguments: tuple[Any, ...]) -> Iterator[_Change]:
+    """Yield the program with `jax.checkpoint` around the body of its scan; of several, it is not known which."""
+    scan: Any = jax.lax.scan
+    places: dict[SourceLocation, None] = {}
+
+    @wraps(scan)
+    def checkpointed_scan(f: Any, *args: Any, **kwargs: Any) -> Any:
+        frame: Any = sys._getframe(1)
+        while frame is not None and not is_own(frame.f_code.co_filename):
+            frame = frame.f_back
+        if frame is not None:
+            places[SourceLocation(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)] = None
+        return scan(jax.checkpoint(f, prevent_cse=False), *args, **kwargs)
+
+    @wraps(function)
+    def changed(*given: Any) -> Any:
+        jax.lax.scan = checkpointed_scan
+        try:
+            return function(*given)
+        finally:
+            jax.lax.scan = scan
+
+    jax.clear_caches()
+    jax.eval_shape(changed, *arguments)
+    if len(places) == 1:
+        yield RemedyTried(remedy="checkpoint_scan", place=next(iter(places))), changed, arguments, None
+
+
+def _checkpointed_functions(function: Any, arguments: tuple[Any, ...]) -> Iterator[_Change]:
+    """Yield the program with `jax.checkpoint` around a function of the user's modules, one after the other."""
+    code = function_as_written(function).__code__
+    own, held = (code.co_filename, code.co_qualname), Counter[_Key]()
+    jax.clear_caches()
+    lowered: Any = as_jitted(function).lower(*arguments)
+    for computation in read_module(lowered.as_text(dialect="hlo", debug_info=True)).computations.values():
+        for instruction in computation:
+            name = instruction.metadata.op_name
+            if "jvp(" in name and "transpose(" not in name:
+                frames = ((frame.file, frame.function) for frame in instruction.stack)  # from the innermost outwards
+                inside = {key for key in takewhile(lambda key: key != own, frames) if is_own(key[0])}
+                held.update(dict.fromkeys(inside, instruction.shape.bytes))
+    written = ((key, [function_as_written(each) for *_, each in _globals(key)]) for key, _ in held.most_common())
+    for key, functions in islice((item for item in written if item[1]), _MOST_FUNCTIONS):
+        place = SourceLocation(key[0], functions[0].__code__.co_firstlineno, key[1])
+        yield RemedyTried(remedy="checkpoint", subject=key[1], place=place), function, arguments, key
+
+
+def _globals(key: _Key) -> Iterator[tuple[dict[str, Any], str, Any]]:
+    """Yield the names in the user's modules that stand for the function of that file and name."""
+    for module in list(sys.modules.values()):
+        if is_own(getattr(module, "__file__", None) or "<frozen "):
+            for name, value in list(vars(module).items()):
+                if isinstance(value, FunctionType | jax.stages.Wrapped):
+                    code = function_as_written(value).__code__
+                    if (code.co_filename, code.co_qualname) == key:
+                        yield vars(module), name, value
+
+
+def _checkpoint(function: Any) -> Any:
+    """Return `function` under `jax.checkpoint`, which takes nothing but arrays: all else is closed over."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        leaves, tree = jax.tree.flatten((args, kwargs))
+
+        def of_arrays(arrays: dict[int, Any]) -> Any:
+            own_args, own_kwargs = jax.tree.unflatten(tree, [arrays.get(at, leaf) for at, leaf in enumerate(leaves)])
+            return function(*own_args, **own_kwargs)
+
+        return jax.checkpoint(of_arrays)({at: leaf for at, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)})
+
+    return call
+
+
+def _halves(function: Any, arguments: tuple[Any, ...]) -> Iterator[_Change]:
+    """Yield the program with half the rows of an argument that no result replaces: the largest first, then of all that
+    have as many rows."""
+    replaced = donatable(function, arguments)
+    rows: dict[int, int] = {}
+    for number, argument in enumerate(arguments):
+        sizes = {leaf.shape[0] for leaf in _arrays(argument) if leaf.shape}
+        if number not in replaced and len(sizes) == 1:
+            rows[number] = sizes.pop()
+    single = sorted(rows, key=lambda number: -sum(leaf.size for leaf in _arrays(arguments[number])))
+    together = grouped((rows[number], number) for number in single).values()
+    for numbers in [*([number] for number in single), *(list(group) for group in together if len(group) > 1)]:
+        half, odd = divmod(rows[numbers[0]], 2)
+        if half > 1 and not odd:
+            changed = list(arguments)
+            for number in numbers:
+                changed[number] = _with(arguments[number], lambda leaf, rows=half: {"shape": (rows, *leaf.shape[1:])})
+            tried = RemedyTried(remedy="half", subject=_named(function, numbers), size=half)
+            yield tried, function, tuple(changed), None
+
+
+def _bfloat16(function: Any, arguments: tuple[Any, ...]) -> Iterator[_Change]:
+    """Yield the program with arguments in bfloat16 in place of float32."""
+    wide = [number for number, each in enumerate(arguments) if any(leaf.dtype == jnp.float32 for leaf in _arrays(each))]
+    if wide:
+        tried = RemedyTried(remedy="bfloat16", subject=_named(function, wide))
+        narrow = _with(arguments, lambda leaf: {"dtype": jnp.bfloat16} if leaf.dtype == jnp.float32 else {})
+        yield tried, function, narrow, None
+
+
+def _arrays(tree: Any) -> list[Any]:
+    return [leaf for leaf in jax.tree.leaves(tree) if isinstance(leaf, jax.ShapeDtypeStruct)]
+
+
+def _with(tree: Any, changed: Callable[..., dict[str, Any]]) -> Any:
+    """Return the tree with shapes of which `changed` gives other fields."""
+
+    def leaf(value: Any) -> Any:
+        if not isinstance(value, jax.ShapeDtypeStruct) or not value.shape:
+            return value
+        given = {"shape": value.shape, "dtype": value.dtype, "sharding": value.sharding, **changed(value)}
+        return jax.ShapeDtypeStruct(**given)
+
+    return jax.tree.map(leaf, tree)

@@ -1,0 +1,146 @@
+"""What a program held when memory ran out, by source line, and what needs less: changes that were compiled, each with
+the peak before and after, else what the message itself shows, with its bytes.
+
+That something fits is said only where the limit is known: from the compiler's message, which compiles nothing larger,
+or from what was free beside the arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from jaxprof.analysis.kernels.out_of_memory import OutOfMemory
+from jaxprof.base.grouping import grouped
+from jaxprof.base.text import safe
+from jaxprof.base.units import and_more, bytes_, counted, integer
+from jaxprof.events import HeldBuffer, LineArrays, RemedyTried, SourceLocation
+from jaxprof.hlo.source import is_own
+
+_LINES_NAMED = 3
+_LEAST_GAIN = 0.02
+"""Least share of the peak that a change saves."""
+_ACTIVATIONS = 0.75
+"""Most that is left of the temporaries with half the rows of a batch."""
+_LEAST_SHARE = 0.1
+"""Least share of the requested or listed bytes that a cause in the message has."""
+
+
+def lines_of(buffers: Iterable[HeldBuffer]) -> list[tuple[SourceLocation, Sequence[HeldBuffer]]]:
+    """Return the source lines of buffers, each with its own: the user's first, by size. Arguments have no line."""
+    lines = grouped(((each.file, each.line), each) for each in buffers if each.file and each.kind != "argument")
+    places = [(SourceLocation(file, line), held) for (file, line), held in lines.items()]
+    return sorted(places, key=lambda item: (not is_own(item[0].file), -_sum(item[1])))
+
+
+def held_text(buffers: Sequence[HeldBuffer], directory: str = "") -> str:
+    """Return `alive then, by line: f.py:4 24.0 GiB (f32[1024,512], 3 buffers); arguments 2.00 GiB`, or nothing."""
+    lines = [
+        f"{safe(place.short(directory))} {bytes_(_sum(held))} ({safe(held[0].shape.partition('{')[0])}"
+        + (f", {len(held)} buffers)" if len(held) > 1 else ")")
+        for place, held in lines_of(buffers)
+    ]
+    arguments = _sum(each for each in buffers if each.kind == "argument")
+    parts = [and_more(lines, _LINES_NAMED)] if lines else []
+    parts += [f"arguments {bytes_(arguments)}"] if arguments else []
+    return f"alive then, by line: {'; '.join(parts)}" if parts else ""
+
+
+def arrays_text(arrays: Sequence[LineArrays], directory: str = "") -> str:
+    """Return `arrays of the program then: 3.00 GiB made at train.py:12 (4 arrays), ...`."""
+    made = [
+        f"{bytes_(each.bytes)} made at {safe(each.place.short(directory)) if each.place else 'no line of the user'} "
+        f"({counted(each.count, 'array')})"
+        for each in arrays
+    ]
+    return f"arrays of the program then: {and_more(made, _LINES_NAMED)}"
+
+
+def figures_text(message: OutOfMemory) -> str:
+    """Return what else the message says: `37.4 GiB of 37.5 GiB were in use; the program: temporary 20.0 GiB`."""
+    used, limit, free, asked = (message.bytes.get(name) for name in ("in use", "limit", "free", "asked"))
+    of = f" of {bytes_(limit)}" if limit else ""
+    state = f"the device has {bytes_(limit)}" if limit else ""
+    if used is not None:
+        state = f"{bytes_(used)}{of} were in use"
+    elif free is not None:
+        state = f"{bytes_(free)}{of} were free" + (", in smaller pieces" if asked is not None and asked <= free else "")
+    kinds = (kind for kind in ("argument", "output", "temporary") if message.bytes.get(kind))
+    parts = ", ".join(f"{kind} {bytes_(message.bytes[kind])}" for kind in kinds)
+    return "; ".join(filter(None, (state, f"the program: {parts}" if parts else "")))
+
+
+def tried_remedies(
+    tried: Iterable[RemedyTried],
+    peak: int | None,
+    temporaries: int | None,
+    limit: int | None,
+    directory: str = "",
+    *,
+    refused: bool = False,
+) -> list[str]:
+    """Return a sentence for each kind of change that was compiled and needs less, those that fit first.
+
+    `peak`, `temporaries`: bytes that the program needs as it is. `limit`: the most that it may need. `refused`: its
+    compiler refuses what does not fit, so what it compiled fits. Unknown bytes are None.
+    """
+    best: dict[str, RemedyTried] = {}
+    for each in tried:
+        before, is_half = best.get(each.remedy), each.remedy == "half"
+        if is_half and temporaries is not None and (each.temporary_bytes or 0) > _ACTIVATIONS * temporaries:
+            continue  # the rows of parameters: those of a batch have halved the activations
+        smallest = before is None or (each.peak_bytes < before.peak_bytes and not is_half)  # the first is the batch
+        if smallest and (peak is None or each.peak_bytes <= (1 - _LEAST_GAIN) * peak):
+            best[each.remedy] = each
+    found: list[tuple[bool, int, str]] = []
+    for each in best.values():
+        after = each.peak_bytes
+        fits = refused or (limit is not None and after <= limit)
+        change = f"peak {bytes_(peak)} → {bytes_(after)}" if peak is not None else f"peak {bytes_(after)}"
+        verdict = f": fits{f' in {bytes_(limit)}' if limit is not None else ''}" if fits else ""
+        found.append((not fits, after, f"{_change_text(each, directory)}: {change}{verdict}"))
+    return [sentence for *_, sentence in sorted(found)]
+
+
+def _change_text(tried: RemedyTried, directory: str) -> str:
+    subject = ", ".join(f"`{safe(name)}`" for name in tried.subject.split(", "))
+    at = safe(tried.place.short(directory))
+    return {
+        "donate": f"Donating {subject} (donate_argnums)",
+        "checkpoint_scan": f"jax.checkpoint around the body of the scan at {at}",
+        "checkpoint": f"jax.checkpoint around {subject} ({at})",
+        "half": f"{subject} with half the rows, {integer(tried.size)}",
+        "bfloat16": f"{subject} in bfloat16 (other numbers)",
+    }.get(tried.remedy, f"{safe(tried.remedy)} of {subject}")
+
+
+def message_remedies(message: OutOfMemory, directory: str = "") -> Iterator[str]:
+    """Yield what the message shows of how to need less, with the bytes that it is about."""
+    buffers = message.buffers
+    listed = _sum(buffers)
+    padded = sum(message.padding)
+    if padded and padded >= _LEAST_SHARE * message.bytes["asked"]:
+        most, buffer = max(zip(message.padding, buffers, strict=True), key=lambda item: item[0])
+        yield (
+            f"{bytes_(padded)} is padding to the device's tiles, {bytes_(most)} of it of "
+            f"{safe(buffer.shape.partition('{')[0])}: make its two minor axes multiples of the tile"
+        )
+    replaceable = min(message.bytes.get("output", 0), message.bytes.get("argument", 0))
+    if message.bytes.get("shared") == 0 and replaceable:
+        yield (
+            f"No result takes the place of an argument: donating what the results replace (donate_argnums) frees up to "
+            f"{bytes_(replaceable)}"
+        )
+    forward = [each for each in buffers if "jvp(" in each.op_name and "transpose(" not in each.op_name]
+    if len(forward) > 1 and _sum(forward) >= _LEAST_SHARE * listed:
+        at = [f", most at {safe(place.short(directory))}" for place, _ in lines_of(forward)[:1]]
+        yield (
+            f"{bytes_(_sum(forward))} of the listed buffers are of the forward pass of a gradient{''.join(at)}: "
+            "jax.checkpoint around that block keeps its inputs alone"
+        )
+    wide = _sum(each for each in buffers if each.shape.startswith("f32["))
+    if listed and 2 * wide >= listed:
+        yield f"{bytes_(wide)} of the listed buffers are float32: bfloat16 takes half (other numbers)"
+
+
+def _sum(buffers: Iterable[HeldBuffer]) -> int:
+    return sum(each.bytes for each in buffers)

@@ -1,0 +1,162 @@
+"""What a program would need with a change: real JAX on shapes, in this process, and nothing of it is left behind."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from engine.measure.heard import of, reporter
+from jaxprof.engine.measure import jax_run
+from jaxprof.engine.measure.control import Cancelled, RunControl
+from jaxprof.engine.measure.remedies import try_remedies
+from jaxprof.engine.measure.run import measure_request
+from jaxprof.engine.measure.sampling import here
+from jaxprof.engine.measure.stages import compile_stages, memory_of
+from jaxprof.engine.protocol.request import RunRequest
+from jaxprof.events import BuffersReported, RemedyTried, RunSpec
+
+
+def rows(*shape, dtype="float32"):
+    return jax.ShapeDtypeStruct(shape, dtype)
+
+
+STATE, BATCH, LAYERS = rows(128, 128), rows(4096, 128), rows(12, 128, 128)
+
+
+def layer(x, w):
+    return jnp.tanh(x @ w), None
+
+
+def block(x, w, name="relu"):
+    return jnp.sin(jnp.tanh(x @ w)) if name == "relu" else x
+
+
+def update(state, batch):
+    return state - 1e-3 * (batch.T @ batch)
+
+
+def scanned(params, x):
+    return params - jax.grad(lambda w: (jax.lax.scan(layer, x, w)[0] ** 2).mean())(params)
+
+
+def scanned_twice(params, x):
+    first = jax.grad(lambda w: (jax.lax.scan(layer, x, w)[0] ** 2).mean())(params)
+    return first + jax.grad(lambda w: (jax.lax.scan(layer, -x, w)[0] ** 2).mean())(params)
+
+
+def blocks(params, x):
+    def loss(w):
+        return (block(block(x, w), w) ** 2).mean()
+
+    return params - jax.grad(loss)(params)
+
+
+def forward(params, x):
+    return block(x, params).sum()
+
+
+def looked_up(table, index):
+    return (jnp.sin(table[index]) @ jnp.ones((128, 512))).sum(0)
+
+
+def events_of(function, *arguments):
+    heard, events = reporter()
+    try_remedies(heard, function, arguments, partial(compile_stages, keep_constants=False))
+    return events
+
+
+def tried(function, *arguments):
+    """Return what was tried, by its name."""
+    return {event.remedy: event for event in events_of(function, *arguments)}
+
+
+def peak(function, *arguments):
+    memory = memory_of(jax.jit(function).lower(*arguments).compile())
+    return memory.argument_bytes + memory.output_bytes + memory.temporary_bytes - memory.alias_bytes
+
+
+def test_donation_saves_the_result_it_takes():
+    def decay(state, batch):
+        return state * 0.9 + batch.sum()
+
+    found = tried(decay, STATE, BATCH)["donate"]
+    assert found.subject == "state"
+    assert found.peak_bytes == peak(decay, STATE, BATCH) - 4 * 128 * 128
+    assert "donate" not in tried(forward, STATE, BATCH), "no result has the shape of an argument"
+
+
+def test_a_scan_is_checkpointed_where_it_is_the_only_one():
+    found = tried(scanned, LAYERS, BATCH)["checkpoint_scan"]
+    assert (found.place.file, found.place.function) == (__file__, "<lambda>")
+    assert found.peak_bytes < 0.7 * peak(scanned, LAYERS, BATCH)
+    assert "checkpoint_scan" not in tried(scanned_twice, LAYERS, BATCH), "which of the two is unknown"
+    assert "checkpoint_scan" not in tried(update, STATE, BATCH)
+
+
+def test_a_function_of_the_forward_pass_is_checkpointed():
+    before, scan = block, jax.lax.scan
+    found = tried(blocks, STATE, BATCH)["checkpoint"]
+    assert (found.subject, found.place.line) == ("block", block.__code__.co_firstlineno)
+    assert (block, jax.lax.scan) == (before, scan), "put back"
+    assert "checkpoint" not in tried(forward, STATE, BATCH), "nothing is differentiated"
+
+
+def halves(function, *arguments):
+    return [(event.subject, event.size) for event in events_of(function, *arguments) if event.remedy == "half"]
+
+
+def test_rows_are_halved_of_what_no_result_replaces():
+    assert halves(update, STATE, BATCH) == [("batch", 2048)]
+    assert halves(looked_up, rows(100_000, 128), rows(4095, dtype="int32")) == [("table", 50_000)], "an odd number"
+
+    def step(x, labels):
+        return (jnp.tanh(x @ x.T) * labels[:, None]).sum(0)[:3]
+
+    assert halves(step, rows(512, 128), rows(512)) == [("x, labels", 256)], "neither goes without the other"
+
+
+def test_a_halved_batch_shrinks_temporaries_and_a_table_does_not():
+    table, batch = (
+        event for event in events_of(looked_up, rows(100_000, 128), rows(4096, dtype="int32")) if event.size
+    )
+    assert (table.subject, batch.subject) == ("table", "index")
+    assert batch.temporary_bytes < 0.75 * table.temporary_bytes
+
+
+def test_float32_arguments_are_narrowed_and_others_not():
+    assert tried(update, STATE, BATCH)["bfloat16"].subject == "state, batch"
+    assert "bfloat16" not in tried(looked_up, rows(64, 8, dtype="bfloat16"), rows(4096, dtype="int32"))
+
+
+def test_a_cancelled_run_tries_nothing_more():
+    heard, events = reporter()
+    heard.control.cancel()
+    with pytest.raises(Cancelled):
+        try_remedies(heard, update, (STATE, BATCH), lambda *_: pytest.fail("compiled"))
+    assert events == []
+
+
+STEP = """
+import jax.numpy as jnp
+
+def step(state, batch):
+    return state - 1e-3 * jnp.tanh(batch * state).sum(0)
+"""
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_run_that_does_not_fit_is_tried_in_our_process_alone(tmp_path, monkeypatch, own):
+    file = tmp_path / "train.py"
+    file.write_text(STEP)
+    monkeypatch.setattr(jax_run, "available_host_bytes", lambda: 100)
+    spec = RunSpec(workload="step", variant="jit", how="jit", device="cpu:0", target=f"{file}:step", check=False,
+                   arguments=("f32[64]", "f32[512,64]"), budget_seconds=0.02)  # fmt: skip
+    events = []
+    execute = (lambda work: work()) if own else here
+    measure_request(RunRequest(run="r1", spec=spec), events.append, RunControl(), execute)
+    *_, end = events
+    assert end.out_of_memory
+    assert {each.subject for each in of(events, RemedyTried)} == ({"state", "batch", "state, batch"} if own else set())
+    (held,) = [each for each in of(events, BuffersReported) if each.asked_bytes]
+    assert held.free_bytes == 100 < held.asked_bytes
