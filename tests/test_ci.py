@@ -56,7 +56,7 @@ def test_the_last_line_sums_up(logs, last, code, tmp_path, capsys):
 
 @pytest.mark.process
 @pytest.mark.parametrize(("uv", "oldest"), [(0, "3.11.0"), (1, "3.11.1")], ids=["uv", "no uv"])
-def test_the_pythons_are_the_oldest_patch_and_of_each_later_version_the_newest(uv, oldest, tmp_path):
+def test_pythons_are_the_oldest_patch_and_the_newest_of_others(uv, oldest, tmp_path):
     """Ahead of what the machine has, a broken shim, and one that makes no environment without uv."""
     folder = tmp_path / "versions" / "x" / "bin"
     folder.mkdir(parents=True)
@@ -79,7 +79,7 @@ def test_the_pythons_are_the_oldest_patch_and_of_each_later_version_the_newest(u
 
 
 @pytest.mark.process
-def test_a_condition_that_a_machine_cannot_make_is_reported_and_others_are_tried(tmp_path, monkeypatch, capsys):
+def test_condition_that_cannot_be_made_is_reported(tmp_path, monkeypatch, capsys):
     """The words before the tests decide: they fail, they are not here, or they start what follows them."""
     monkeypatch.syspath_prepend(CI)
     conditions = loaded(CI / "conditions.py")
@@ -121,7 +121,7 @@ def test_every_bench_has_a_small_round_that_the_checks_run():
 
 
 @pytest.mark.process
-def test_a_bench_that_breaks_or_prints_no_table_fails_the_checks_and_is_named(tmp_path):
+def test_bench_without_a_table_fails_the_checks(tmp_path):
     broken = {"good": "print('a\\nb')", "broken": "print('a\\nb')\n1 / 0", "silent": "", "terminal": "1 / 0"}
     for folder in (".ci", "bench/answers"):
         (tmp_path / folder).mkdir(parents=True)
@@ -138,7 +138,7 @@ def test_a_bench_that_breaks_or_prints_no_table_fails_the_checks_and_is_named(tm
     assert "bench/silent.py printed no table" in done.stdout
 
 
-def test_the_programs_of_the_answers_expect_codes_of_the_catalogue():
+def test_programs_of_the_answers_expect_known_codes():
     for program in loaded(DRIVER).programs():
         assert {*program.expected, *program.allowed} <= set(entries()), program.name
         assert program.how[0] in ("script", "run", "compare"), program.name

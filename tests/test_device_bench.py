@@ -72,7 +72,7 @@ def test_a_trial_is_held_against_the_twin_too():
     assert Answer("loop", gain=5.0).is_tried_near is None
 
 
-def test_what_is_said_of_a_healthy_program_is_false_from_a_part_of_the_call_on(tmp_path):
+def test_finding_in_a_healthy_program_is_false_above_a_share(tmp_path):
     path = tmp_path / "well.py"
     path.write_text("# about: nothing\n# allow: layout_copy\ndef f(x): ...\ndef f_inputs(): ...\ndef g(x): ...\n")
     (program,) = healthy(path)
@@ -82,7 +82,7 @@ def test_what_is_said_of_a_healthy_program_is_false_from_a_part_of_the_call_on(t
     assert past_limits([(program, answer)]) == ["false findings: 2"]
 
 
-def test_results_that_differ_are_past_the_limit_unless_they_are_meant_to(loop):
+def test_different_results_exceed_the_limit_unless_meant(loop):
     (line,) = loop.lines
     answer = judged(loop, finding("whole_carry", 0.9, line))
     assert past_limits([(loop, answer)]) == []

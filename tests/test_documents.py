@@ -266,7 +266,7 @@ def test_what_contributing_names_is_there():
 
 
 @pytest.mark.parametrize("package", ["engine", "hlo", "recorder", "jobs", "tui"])
-def test_the_way_that_a_package_describes_passes_files_that_are_there(package):
+def test_way_through_the_code_passes_files_that_are_there(package):
     folder = ROOT / "src" / "jaxprof"
     way = ast.get_docstring(ast.parse((folder / package / "__init__.py").read_text())).rpartition("\n\n")[2]
     named = re.findall(r"`([\w/]+\.py)`", way)
@@ -278,7 +278,7 @@ def test_the_way_that_a_package_describes_passes_files_that_are_there(package):
         beside = path.parent
 
 
-def test_pictures_show_no_path_of_the_machine_that_made_them_and_load_nothing():
+def test_pictures_show_no_path_and_load_nothing():
     pictures = [picture.read_text() for picture in sorted((ROOT / "screenshots").glob("*.svg"))]
     absolute = re.compile(r"/(?:home|tmp|root|work|Users|usr|opt)/[^<>&\s]*")
     paths = {path for picture in pictures for path in absolute.findall(picture)}

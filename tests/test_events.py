@@ -39,7 +39,7 @@ SAMPLES = [
 
 
 @pytest.mark.parametrize("tape", ["", "engines/measures", "programs/point_clouds"])
-def test_what_the_engine_writes_the_client_reads_and_so_it_does_what_the_log_holds(tape, tmp_path):
+def test_events_are_read_as_they_were_written(tape, tmp_path):
     taped = unpacked(*tape.split("/"), tmp_path).read_bytes().splitlines()[1:] if tape else []
     for event in SAMPLES if not tape else map(decode_line, taped):
         assert decode_line(e.encode(event)) == event
@@ -63,7 +63,7 @@ def test_a_number_that_is_not_finite_is_refused():
     assert b"\\udc80" in e.encode(e.LogLine(stream="stderr", text="\udc80")), "lone surrogates do not break the pipe"
 
 
-def test_a_text_that_would_make_a_line_too_long_is_cut_and_its_event_comes():
+def test_text_of_a_line_too_long_is_cut():
     long = "x" * (TEXT_CHARACTERS + 1)
     event = decode_line(e.encode(e.RunFinished(run="r1", status="failed", error=long, traceback="where" + long)))
     assert event == e.RunFinished(run="r1", status="failed", error=long[:-1] + " …", traceback=f"where{long[:-6]} …")
@@ -80,7 +80,7 @@ def test_unknown_types_and_fields():
     assert event == e.Heartbeat(seq=3, monotonic_seconds=1.0)
 
 
-def test_what_was_asked_for_stands_flat_in_the_log_as_it_always_has():
+def test_plan_is_flat_in_the_log():
     planned = SAMPLES[0]
     for line in (e.encode(planned), encode_line(planned)):
         assert {"workload": "selu", "parameters": {"n": 3, "x": 0.5}, "check": True}.items() <= json.loads(line).items()
@@ -109,7 +109,7 @@ def test_what_is_damaged_is_no_event(line):
         decode_line(line)
 
 
-def test_every_optional_field_of_an_event_has_a_default_after_its_first_version():
+def test_optional_field_of_an_event_has_a_default():
     """A file of an older schema must load for ever: the required fields are frozen."""
     required = {
         cls.type: sorted(

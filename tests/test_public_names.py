@@ -51,7 +51,7 @@ def test_a_public_name_is_documented():
 
 
 @pytest.mark.parametrize("name", ["profile", "record", "load", "load_hlo", "workload"])
-def test_every_argument_and_every_error_of_a_function_is_documented(name):
+def test_arguments_and_errors_of_functions_are_documented(name):
     function = getattr(jaxprof, name)
     said = names_in(section(name))
     arguments = {argument for argument in inspect.signature(function).parameters if argument not in ("function", "fn")}

@@ -46,6 +46,16 @@ def test_tests_stand_where_their_source_stands():
     assert {str(folder) for folder in tested - packages} <= {"."}
 
 
+def test_names_of_tests_are_at_most_60_characters_long():
+    names = {
+        node.name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+    }
+    assert [name for name in names if len(name) > 60] == []
+
+
 FACTS_ELSEWHERE = {
     "query/execution.py",  # the columns of a SELECT
     "report/renderers.py",  # the column that tells parts of a table apart
@@ -101,7 +111,7 @@ def circle(graph):
     return []
 
 
-def test_no_files_import_each_other_in_a_circle_not_even_for_types():
+def test_no_files_import_each_other_in_a_circle():
     assert circle(import_graph({module_name(path): tree(path) for path in FILES})) == []
 
 
@@ -124,7 +134,7 @@ def test_the_import_contracts_have_no_holes():
 
 
 @pytest.mark.parametrize("path", LAZY, ids=module_name)
-def test_a_lazy_package_offers_a_type_checker_the_names_that_it_loads_and_no_other(path):
+def test_lazy_package_declares_the_names_that_it_loads(path):
     package, body = importlib.import_module(module_name(path)), tree(path).body
     assert [name for name in {*package.__all__, *package._HOME} if not hasattr(package, name)] == []
     blocks = [node for node in body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
@@ -184,6 +194,6 @@ def test_a_possessive_group_is_seen_however_it_is_written(line, has_one):
     assert bool(possessive_groups(ast.parse(line.strip()))) == has_one
 
 
-def test_no_pattern_has_a_possessive_group_which_python_before_3_11_5_matches_wrongly():
+def test_no_pattern_has_a_possessive_group():
     paths = [*FILES, *(path for folder in ("bench", ".ci") for path in (ROOT / folder).rglob("*.py"))]
     assert {str(path): found for path in paths if (found := possessive_groups(tree(path)))} == {}

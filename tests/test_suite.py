@@ -105,7 +105,7 @@ def test_each_test_that_hangs_is_named_once_and_the_others_go_on(suite):
 
 
 @pytest.mark.process
-def test_only_a_marked_test_may_start_a_process_and_as_many_programs_as_it_says(suite):
+def test_only_a_marked_test_may_start_a_process(suite):
     suite.makepyfile(test_it=STARTS)
     ran = suite.runpytest_subprocess("-p", "pytest_timeout", "-p", "suite", timeout=50 * SLOWER)
     ran.assert_outcomes(passed=4, failed=3)

@@ -32,7 +32,7 @@ def test_a_page_is_written_and_not_replaced_without_force(call, file, tmp_path):
     assert gzip.decompress(packed.read_bytes()) == content
 
 
-def test_of_several_timelines_one_is_written_by_the_command_that_the_error_gives(call, tmp_path):
+def test_export_of_several_timelines_names_the_command_for_one(call, tmp_path):
     runs = [*sessions.numpy_run("r1")]
     for run in ("r2", "r3"):
         text = e.TextRecorded(run=run, name="timeline", text=timeline())

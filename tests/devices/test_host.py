@@ -318,7 +318,7 @@ def test_amd_reading_is_of_the_files_of_its_driver(tmp_path):
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="this system does not show it")
-def test_a_recorder_that_says_nothing_is_reported_and_that_it_is_back():
+def test_silent_recorder_is_reported_and_its_return():
     watch, word = SilenceWatch(os.getpid()), Heartbeat(since_seconds=95.0, step=188)
     assert watch.look(102.0, 100.0, word) is None
     silent = watch.look(107.0, 100.0, word)
@@ -335,7 +335,7 @@ def in_a_function(layout):
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="this system does not show it")
-def test_the_stack_of_a_process_that_does_not_take_part_is_read_from_its_memory():
+def test_stack_of_a_stopped_process_is_read_from_its_memory():
     layout = frame_layout(thread_state())
     frames, line = in_a_function(layout)
     at = next(number for number, frame in enumerate(frames) if frame.function == "in_a_function")

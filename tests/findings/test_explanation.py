@@ -147,7 +147,7 @@ def test_what_is_found_in_which_order_and_what_is_said_of_each():
     ("name", "recorded", "line"),
     [("turn.py", "y = x.T", "y = x.T"), ("turn.py", "y = x", ""), ("turn.py", None, ""), ("secret", "y = x.T", "")],
 )
-def test_a_line_is_quoted_only_of_a_file_whose_digest_the_session_has(tmp_path, name, recorded, line):
+def test_line_is_quoted_only_of_a_file_with_its_digest(tmp_path, name, recorded, line):
     """Whatever the time of the file is: the session states that, too."""
     file = tmp_path / name
     file.write_text("\n" * 6 + "    y = x.T\n")
@@ -179,11 +179,11 @@ def share(*events):
 @pytest.mark.parametrize(
     "lacks", [{"kind": "a device that nobody knows"}, {"hlo": None}, {"hlo": "no HLO"}, {"seconds": None}]
 )
-def test_without_a_device_its_hlo_or_a_time_nothing_is_said_of_it(lacks):
+def test_nothing_is_reported_without_device_hlo_or_time(lacks):
     assert share(*measured(**lacks)) is None
 
 
-def test_without_a_capture_a_kernel_costs_its_part_of_the_least_time():
+def test_kernel_without_a_capture_costs_part_of_the_least_time():
     def weights(**more):
         of = session(measured(**more))
         module = module_of(of, of.runs["r1"])
@@ -211,7 +211,7 @@ def test_the_longest_kernel_is_that_of_all_captures_together():
     assert longest_kernel(session(measured(), sessions.kernels("r1", fusion_1=0.0))) is None
 
 
-def test_the_causes_of_a_call_come_before_those_of_its_compilation():
+def test_causes_of_a_call_precede_those_of_its_compilation():
     of_call = Finding("slow_kernel", "", scope="call", seconds=0.01, share=0.9)
     of_compile = Finding("slow_llvm", "", scope="compile", seconds=9.0, share=0.9)
     negligible = Finding("padding", "", scope="call", seconds=0.001, share=0.02)
@@ -228,7 +228,7 @@ def test_two_findings_about_one_kernel_save_its_time_once():
 
 
 @pytest.mark.parametrize(("mark", "seconds"), [(', frontend_attributes={xla_cpu_small_call="true"}', 0.9), ("", None)])
-def test_a_finding_in_a_function_of_xla_has_at_most_the_time_of_its_call(mark, seconds):
+def test_finding_in_an_xla_function_costs_at_most_its_call(mark, seconds):
     """A capture has the call alone; it may do more than what the finding is about."""
     module = written(f"""
         body {{
@@ -265,7 +265,7 @@ def test_a_finding_in_a_function_of_xla_has_at_most_the_time_of_its_call(mark, s
     assert found.at_most is (seconds is not None)
 
 
-def test_the_times_of_a_profile_are_the_mean_of_one_device_which_is_said_once():
+def test_times_of_a_profile_are_the_mean_of_one_device():
     both = profile()
     alone = [replace(event, rows=event.rows[::2]) if isinstance(event, e.KernelsMeasured) else event for event in both]
     one, two = ("\n".join(answers(explained(fold(sessions.HEADER, each)))) for each in (alone, both))
@@ -285,7 +285,7 @@ BRIEF = [
     [([], "--function step "), (made.loop(), "--capture-steps 5 ")],
     ids=["too brief to see", "seen long enough"],
 )
-def test_a_function_that_ran_too_briefly_is_to_be_measured_by_itself(more, options):
+def test_brief_function_is_to_be_measured_by_itself(more, options):
     """The one that the loop calls, although another one took longer to compile."""
     unknown = explained(made.session(*BRIEF, *more)).abstentions
     commands = [each.command for each in unknown]
@@ -293,7 +293,7 @@ def test_a_function_that_ran_too_briefly_is_to_be_measured_by_itself(more, optio
 
 
 @pytest.mark.parametrize(("steps", "proposed"), [("5", False), ("50", True)], ids=["it was that", "it was another"])
-def test_the_command_that_recorded_a_session_is_not_proposed_again(steps, proposed):
+def test_command_that_recorded_a_session_is_not_proposed(steps, proposed):
     """Wherever its answer went; what is unknown is said all the same."""
     typed = f"/usr/bin/jaxprof script --out a.jaxprof --capture-steps {steps} train.py --epochs 3"
     recorded = made.program(*BRIEF, *made.loop())
@@ -323,7 +323,7 @@ def other_compiler(jaxlib="0.12.0", code="1", *, captured=False, parts=1, variab
     return session(*runs, command=["jaxprof", "compare", "m.py:f", "--python-b", "other"])
 
 
-def test_what_another_compiler_makes_of_the_same_program_is_no_fault_of_the_program():
+def test_other_compiler_is_no_fault_of_the_program():
     found = explained(other_compiler())
     assert found.findings == ()
     assert (

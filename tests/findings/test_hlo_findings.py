@@ -407,7 +407,7 @@ def test_a_copy_exchanges_each_byte_with_the_host_once():
 
 
 @pytest.mark.parametrize("turns", [0, 5])
-def test_scores_that_go_through_memory_are_counted_written_and_read_in_each_turn(turns):
+def test_scores_count_written_and_read_in_each_iteration(turns):
     assert (
         _find(written(attention_text(turns=turns)), "attention_scores").bytes == (turns or 1) * 2 * 2 * 2048 * 2048 * 4
     )
@@ -444,11 +444,11 @@ def test_a_step_that_does_not_donate_its_state_holds_it_twice():
         lambda x, y: jnp.sin(x) + y,
     ],
 )
-def test_results_that_are_no_updates_of_a_state_have_nothing_to_donate(function):
+def test_results_that_update_no_state_have_nothing_to_donate(function):
     assert "lost_donation" not in _codes(compiled(function, "f32[2048,2048] f32[2048,2048]"))
 
 
-def test_before_optimisation_only_what_does_not_depend_on_it_is_told():
+def test_unoptimised_module_has_only_findings_of_its_own():
     text = """
         x = f32[1024,1024] parameter(0)
         c = f32[1024,1024] constant({...})

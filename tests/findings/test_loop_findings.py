@@ -86,7 +86,7 @@ def _decayed(table, rows):
         (jax.vmap(lambda n, b: _until_all((n, b))), "s32[4] f32[4,5000]", "lax.while_loop", "choose the element"),
     ],
 )
-def test_a_loop_that_moves_its_whole_state_is_named_with_the_line_and_the_change(function, arguments, line, fix):
+def test_loop_that_moves_its_state_has_line_and_fix(function, arguments, line, fix):
     (found,) = _find(compiled(function, arguments), "whole_carry")
     assert line in " ".join(_line_of(place) for place in found.places)
     assert fix in found.fix
@@ -108,7 +108,7 @@ def _line_of(place):
         (lambda x, rows: jax.vmap(lambda x: _written(x, rows))(x), "f32[4,2000,16] f32[500,16]"),
     ],
 )
-def test_a_loop_that_writes_in_place_or_changes_everything_moves_nothing_for_nothing(function, arguments):
+def test_loop_that_writes_in_place_moves_nothing_in_vain(function, arguments):
     assert _find(compiled(function, arguments), "whole_carry") == []
 
 
@@ -138,7 +138,7 @@ def test_without_a_number_of_iterations_no_sum_is_given():
     assert "a run" not in found.message
 
 
-def test_a_state_smaller_than_a_launch_is_not_worth_its_own_finding():
+def test_state_smaller_than_a_launch_is_no_finding():
     """On a GPU the launches of the loop take longer than the copies of such an array."""
     text = _selected(100_000).replace("f32[1000,64]", "f32[40,64]")
     assert {platform: len(_find(written(text), "whole_carry", platform)) for platform in ("cpu", "gpu")} == {
@@ -172,7 +172,7 @@ def test_both_branches_have_their_lines_and_costs():
     assert len(found.kernels) >= 3
 
 
-def test_a_switch_names_the_number_of_its_branches_and_a_loop_in_one_counts_all_its_iterations():
+def test_switch_has_its_branches_and_loops_their_iterations():
     def slow(x):
         return lax.fori_loop(0, 200, lambda i, x: jnp.sin(x) * 1.01, x)
 
@@ -206,7 +206,7 @@ def _newton(a):
     return lax.while_loop(going, lambda state: (0.5 * (state[0] + a / state[0]), state[1] + 1), (a, 0))
 
 
-def test_all_wait_for_the_longest_of_the_batch_and_not_of_its_elements():
+def test_all_wait_for_the_longest_of_the_batch():
     (found,) = _find(compiled(jax.vmap(_newton), "f32[1000,64]"), "longest_lane")
     assert "until the last of 1\u202f000 elements" in found.message
     assert "lax.while_loop" in _line(found)
@@ -231,7 +231,7 @@ def _decode(cache, new, at):
 _CACHE = shapes("f32[16,2048,64] f32[16,1,64] s32[]")
 
 
-def test_an_argument_that_is_copied_to_be_updated_in_place_is_named():
+def test_argument_copied_for_an_update_is_named():
     text = jax.jit(_decode).lower(*_CACHE).compile().as_text()
     (found,) = _find(module(text), "lost_donation")
     assert found.bytes == 2 * 16 * 2048 * 64 * 4
@@ -245,7 +245,7 @@ def test_an_argument_that_is_copied_to_be_updated_in_place_is_named():
     assert _find(module(donated), "lost_donation") == []
 
 
-def test_a_tpu_brings_an_argument_to_the_chip_in_slices_to_update_it():
+def test_tpu_updates_an_argument_in_slices():
     def part(name, first):
         shape = "((f32[1024,1024]), f32[512,1024], u32[])"
         at = f"slice={{[{first}:{first + 512}], [0:1024]}}"
@@ -270,7 +270,7 @@ def test_copies_beside_much_larger_work_are_not_worth_a_finding():
     assert _find(module(jax.jit(train).lower(*arguments).compile().as_text()), "lost_donation") == []
 
 
-def test_a_copy_before_many_launches_is_not_worth_a_finding_on_a_gpu():
+def test_copy_before_many_launches_is_no_finding_on_a_gpu():
     def fill(buffer, xs):
         return lax.fori_loop(0, 900, lambda i, b: b.at[i].set(xs[i]), buffer)
 
@@ -280,7 +280,7 @@ def test_a_copy_before_many_launches_is_not_worth_a_finding_on_a_gpu():
     }  # fmt: skip
 
 
-def test_the_copy_of_a_state_before_a_loop_is_a_lost_donation_as_well():
+def test_copy_of_a_state_before_a_loop_is_a_lost_donation():
     def fill(buffer, rows):
         return lax.fori_loop(0, 8, lambda i, b: b.at[i].set(rows[i]), buffer)
 
@@ -306,7 +306,7 @@ def _alternating_by_two(now, before):
     return lax.fori_loop(0, 50, step, (now, before))[0]
 
 
-def test_copies_that_are_half_of_the_traffic_have_a_line_and_a_change():
+def test_copies_of_half_the_traffic_have_line_and_fix():
     (found,) = _find(compiled(_appended, "f32[64,9216] f32[100,9216]"), "copy_traffic")
     assert "jnp.concatenate" in _line(found)
     assert "i % n" in found.fix
@@ -317,7 +317,7 @@ def test_copies_that_are_half_of_the_traffic_have_a_line_and_a_change():
     assert _find(compiled(_alternating_by_two, "f32[262144] f32[262144]"), "copy_traffic") == []
 
 
-def test_the_copies_of_a_stencil_and_of_a_returned_argument_are_not_reported():
+def test_copies_of_a_stencil_are_not_reported():
     def heat(field, _):
         return field + 0.2 * (jnp.roll(field, 1, 0) + jnp.roll(field, -1, 0) - 2 * field), None
 

@@ -204,7 +204,7 @@ PAIRS = {
 """What says a code, and the same mended, which does not."""
 
 
-def test_a_compile_in_the_steps_of_an_accelerator_is_idle_time_of_these_and_counts_once():
+def test_compile_in_the_steps_counts_once():
     assert "compiles_in_profile" in compiling(4.0, in_steps=2.9)()
     assert "compiles_in_profile" not in compiling(4.0, in_steps=3.1)()
 
@@ -219,7 +219,7 @@ def test_every_code_has_a_pair():
 
 
 @pytest.mark.parametrize("near", [(2.0, 0.42), (None, 0.42), (576.0, None)])
-def test_time_in_the_kernel_without_page_faults_has_another_reason(near):
+def test_kernel_time_without_page_faults_is_not_reported(near):
     assert "page_faults" not in of_samples(STEADY, faulting(*near))()
 
 
@@ -239,12 +239,12 @@ def test_only_memory_of_results_can_be_donated(results, fix):
     assert fix in warning.advice
 
 
-def test_page_faults_of_the_host_are_nothing_about_a_call_on_a_gpu():
+def test_page_faults_are_not_reported_of_a_gpu():
     made = session(run("r1", faulting(576.0, 0.42), samples=STEADY, device="cuda:0"))
     assert "page_faults" not in [one.code for one in result(made, "r1").warnings]
 
 
-def test_a_call_that_copies_its_result_to_the_host_is_not_bound_by_dispatch():
+def test_call_that_copies_its_result_is_not_dispatch_bound():
     assert "dispatch_bound_call" not in said(lambda: on_gpu(630e-6, 620e-6, 1e-4, out=False))()
 
 
@@ -286,7 +286,7 @@ def test_each_flag_that_an_entry_names_exists_in_this_jaxlib():
     assert re.findall(r"--xla_\w+", said) == ["--xla_no_such_flag"]
 
 
-def test_a_code_is_found_by_its_words_and_an_unknown_one_is_refused_with_similar_ones():
+def test_code_is_found_by_its_words_or_refused():
     assert find_entry("host_sync").code == find_entry(" HOST-SYNC ").code == "host_sync"
     with pytest.raises(UsageError, match="host_sync"):
         find_entry("host-sink")
@@ -297,7 +297,7 @@ def test_a_code_is_found_by_its_words_and_an_unknown_one_is_refused_with_similar
     [(1.05, 1.05, "in turns"), (1.6, 1.6, "in turns"), (1.6, 1.0, "launches in turns"), (1.0, 1.0, "in turns")],
     ids=["little", "much", "one", "none"],
 )
-def test_a_run_that_is_disturbed_as_its_baseline_is_has_the_speed_up_of_its_turns(ours, theirs, measured):
+def test_disturbed_run_has_the_speedup_of_its_turns(ours, theirs, measured):
     """One that is disturbed for itself has that of both alone."""
     noisy = [1.1, 0.9, 1.0, 1.08, 0.92, 1.0, 1.0, 1.02, 0.98, 1.0]
     sides = [turns_of([factor * value for value in STEADY], noisy, name, second)

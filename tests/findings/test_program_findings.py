@@ -750,7 +750,7 @@ def test_what_is_said_of_each():
     held_cases("findings_of_programs.txt", {name: finding_text(one) for name, one in told.items()})
 
 
-def test_a_program_that_is_made_once_more_is_kept_where_others_are_made_that_differ():
+def test_program_made_again_is_to_be_kept_among_others():
     some = only("closure_varies", *differing("closure", [0, 1, 2, 0, 1, 2], **FACTORY))
     assert "compiled again 3 times" in some.message
     assert some.saves_seconds == pytest.approx(0.3)
@@ -759,7 +759,7 @@ def test_a_program_that_is_made_once_more_is_kept_where_others_are_made_that_dif
     assert "Call `make_step` once" in every.fix
 
 
-def test_of_what_the_next_call_is_given_no_less_and_no_earlier_is_advised():
+def test_value_of_the_next_call_is_not_to_be_fetched_less():
     fetched = {**FETCH, "seconds": 0.2}
     for code, line in (("host_sync", SYNC), ("repeated_fetch", fetched)):
         one, other = only(code, *loop(site(line, between=True))), only(code, *loop(line))
@@ -770,7 +770,7 @@ def test_of_what_the_next_call_is_given_no_less_and_no_earlier_is_advised():
 
 
 @pytest.mark.parametrize(("code", "line"), [("host_work", PLOT), ("callback_in_loop", CALLBACK)])
-def test_what_is_done_in_few_iterations_is_not_to_be_done_in_fewer(code, line):
+def test_work_in_few_iterations_is_not_to_be_done_in_fewer(code, line):
     often = only(code, *loop(line), made.steps(1000, 0.01, lines={line["line"]: 0.4}))
     seldom = only(code, *loop(line), made.steps(1000, 0.01, lines={line["line"]: 0.4}, seldom=0.4))
     under = only(code, *loop(site(line, conditional=True)))
@@ -845,7 +845,7 @@ def test_the_rate_in_a_sentence_is_the_rate_of_the_loop():
     [([(33, "step", 1.9)], 33), ([(33, "other", 1.9)], 20), ([(33, "step", 0.9)], 20)],
     ids=["the loop", "a loop of another function", "less than half of its tracing"],
 )
-def test_a_large_program_is_said_of_the_loop_that_tracing_unrolls(loops, where):
+def test_large_program_names_the_loop_that_is_unrolled(loops, where):
     said = only("large_program", *unrolled(*loops))
     assert said.where.line == where
     assert ("unrolls the loop at train.py:33" in said.message) is (where == 33)
@@ -870,7 +870,7 @@ def test_large_program_names_the_line_of_its_operations(share, where):
     assert ("they are from model.py:5 (60 %)" in said.message) is (share == 0.6)
 
 
-def test_unfinished_compile_is_over_when_samples_show_another_state():
+def test_unfinished_compile_ends_with_another_state():
     assert "unfinished_compile" in codes(*unfinished(60))
     assert "unfinished_compile" not in codes(*unfinished(60, then="device_busy"))
     assert "unfinished_compile" not in codes(*unfinished(60)[:-1], made.compiled(), ended(137, ""))
@@ -920,7 +920,7 @@ def test_unfinished_compile_has_no_pass_where_the_output_is_cut():
     assert "the pass is unknown" in said.message
 
 
-def test_shapes_of_which_the_largest_is_twice_the_smallest_are_padded_to_powers_of_two():
+def test_shapes_far_apart_are_padded_to_powers_of_two():
     assert "3 compilations instead of 11" in only("varying_shapes", *sized(range(7, 18))).fix
 
 
@@ -929,7 +929,7 @@ def test_shapes_of_which_the_largest_is_twice_the_smallest_are_padded_to_powers_
     [(0.6, 60, True), (0.4, 200, False), (0.6, 6, False)],
     ids=["enough", "little, and surely", "enough, by a few samples"],
 )
-def test_what_is_worth_a_finding_saves_a_twentieth_of_the_loop_and_surely_a_part_of_that(saves, samples, worth):
+def test_finding_saves_a_twentieth_of_the_loop_at_least(saves, samples, worth):
     """The loop takes ten seconds, of which there are a thousand samples."""
     assert Claims(made.result(*loop(SORT))).worth(saves, samples) is worth
 
@@ -961,13 +961,13 @@ def test_reading_a_value_belongs_to_waiting_for_it():
     assert codes(*loop(runs)) == ["host_work"]
 
 
-def test_what_makes_the_program_another_one_is_before_what_saves_most():
+def test_faults_precede_what_saves_most():
     on = changed(loop(SORT), e.ProgramSampled, profiled_seconds=1.0, debug_settings=["jax_debug_nans"])
     assert codes(*on) == ["debug_settings", "profiler_on", "data_waits"]
 
 
 @pytest.mark.parametrize(("each", "left"), [(0.01, 4.0), (0.1, 3.0)])
-def test_all_together_save_no_more_than_there_is_beside_the_work_of_the_device(each, left):
+def test_savings_are_limited_to_time_beside_the_device(each, left):
     """Of 10 s the device takes 6; in long passes, whose calls do not return at once, also the second of the calls."""
     waits, prepares = {**SYNC, "seconds": 0.6}, {**SORT, "seconds": 0.3}
     passes = timed(100, each, at91=0.6, at86=0.3, at88=0.1)
@@ -987,7 +987,7 @@ def test_what_a_loop_compiles_is_saved_once():
     assert sum(one.saves_seconds or 0.0 for one in every) == pytest.approx(7.0)
 
 
-def test_what_would_save_most_comes_first_and_no_second_is_told_twice():
+def test_findings_are_by_saving_and_count_no_second_twice():
     inside = [*made.shaped(30), *again("new_function", 3), *eager(), *loop(BUSY, {**SYNC, "seconds": 0.2})]
     every = found(*inside)
     saved = [one.saves_seconds or 0.0 for one in every]
@@ -1008,7 +1008,7 @@ def test_a_function_beside_the_step_in_its_line_is_host_work():
     assert made.result(*loop(made.line(88, 0.6, "host_busy"))).verdict.kind == "dispatch-bound"
 
 
-def test_nothing_is_said_of_a_loop_beside_which_another_thread_works():
+def test_nothing_is_reported_of_a_loop_beside_another_thread():
     waits = [made.sampled(at, 1.0, {"waiting": 1.0}, [made.line(30, 1.0, "waiting", "q.put()")]) for at in range(10)]
     here = made.result(made.compiled(), *waits)
     there = made.result(made.compiled(thread="worker"), *waits)
@@ -1019,7 +1019,7 @@ def test_nothing_is_said_of_a_loop_beside_which_another_thread_works():
     assert there.verdict.reason == "JAX works in worker, and only the main thread is sampled"
 
 
-def test_to_decide_seldom_is_advised_where_most_of_the_waiting_is_for_decisions():
+def test_fix_of_waits_for_decisions_is_to_decide_seldom():
     def advice(decided, fetched):
         waits = {"bool()": (91, decided), "float()": (93, fetched)}
         lines = [made.line(at, took, "device_busy", call, kind="sync") for call, (at, took) in waits.items()]
@@ -1029,7 +1029,7 @@ def test_to_decide_seldom_is_advised_where_most_of_the_waiting_is_for_decisions(
 
 
 @pytest.mark.parametrize(("narrowed", "conversion", "cast"), [("f64", " (converted from f64)", True), ("", "", False)])
-def test_numpy_arguments_that_each_call_converts_are_to_be_narrowed_once(narrowed, conversion, cast):
+def test_numpy_arguments_are_to_be_narrowed_once(narrowed, conversion, cast):
     leaf = e.SignatureLeaf(name="x", type="f32[1024,2048]", bytes=8 << 20, narrowed=narrowed)
     batch = made.compiled(numpy_bytes=8 << 20, signature=(leaf,), called_from=made.at(88))
     (fed,) = [one for one in found(batch, *loop(FED)) if one.code == "numpy_argument"]

@@ -27,7 +27,7 @@ def program(how="script", *argv):
     return SimpleNamespace(how=how, argv=argv or ("train.py", "--epochs", "3"))
 
 
-def test_a_word_is_quoted_where_a_shell_would_not_take_it_as_it_is():
+def test_word_of_a_command_is_quoted_for_the_shell():
     assert model.command("open", "", "my session", "--arg", "f32[8]") == "jaxprof open '' 'my session' --arg 'f32[8]'"
     assert model.command("open", "[redacted]") == "", "nobody could type it"
 
@@ -58,7 +58,7 @@ VERIFIED = {
 COMPARED = SimpleNamespace(header=SimpleNamespace(command=["jaxprof", "compare", "f.py", "g.py"]))
 
 
-def test_a_function_is_compared_with_the_committed_one_where_there_is_one(tmp_path):
+def test_function_is_compared_with_the_committed_one(tmp_path):
     (tmp_path / ".git").mkdir()
     file, told = str(tmp_path / "deep" / "f"), {}
     for case, spec in VERIFIED.items():
@@ -111,14 +111,14 @@ def test_a_run_is_captured_with_all_that_it_was_given(typed, spec, captured):
         ),
     ],
 )
-def test_the_same_command_is_not_proposed_where_this_python_cannot_time_lines(warned, reason, command):
+def test_same_command_is_not_proposed_without_timed_lines(warned, reason, command):
     lines = [made.line(88, 0.24, "device_busy", "step"), made.line(88, 0.76, "host_busy", kind="unseen")]
     warnings = [e.WarningRaised(run=made.RUN, code="steps_not_counted", message=message) for message in warned]
     seen = made.result(*made.steady(10, {"host_busy": 1.0}, lines), *warnings)
     assert derive.missing_verdict(seen) == (reason, command)
 
 
-def test_the_same_command_is_not_proposed_where_the_loop_was_too_short():
+def test_same_command_is_not_proposed_for_a_short_loop():
     line = made.line(88, 0.05, "device_busy", "step")
     seen = made.result(made.sampled(0, 0.05, {"device_busy": 0.05}, [line]))
     reason, command = derive.missing_verdict(seen)
@@ -203,7 +203,7 @@ DOUBTS = [
 ]  # fmt: skip
 
 
-def test_of_several_doubts_the_worst_is_told_then_the_first_of_their_order():
+def test_worst_doubt_is_reported_then_the_first():
     told = {}
     for verdicts in DOUBTS:
         checks = [(each, *each.rsplit(" ", 1)) for each in verdicts.split(", ") if each]
@@ -257,7 +257,7 @@ def test_the_order_of_findings_and_which_of_them_are_one(findings, order):
     assert [each.code for each in explained(*findings).findings] == order.split()
 
 
-def test_a_finding_of_several_runs_is_told_of_the_one_where_it_costs_most():
+def test_finding_of_several_runs_names_the_costliest():
     costs = {"r1": 1.0, "r2": 2.0, "r3": 1.5}
     (one,) = explained(*(finding("a", run, seconds=cost) for run, cost in costs.items()), finding("a")).findings
     assert (one.run, one.also) == ("r2", ("r3", "r1"))
@@ -274,7 +274,7 @@ def test_a_list_is_short_and_says_how_many_are_left_out():
 
 
 @pytest.mark.parametrize(("more", "launches"), [(7, 12), (None, 15), (400, 100)])
-def test_a_comparison_without_a_verdict_is_measured_in_as_many_launches_as_decide_it(more, launches):
+def test_comparison_without_verdict_proposes_enough_launches(more, launches):
     side = Run("r2", e.RunSpec(workload="f", variant="jit", how="jit", device="cpu:0", side="B"))
     of = {"launches": 5, "launches_to_decide": more, "is_near": False, "reason": ""}
     times = [SimpleNamespace(verdict=verdict, **of) for verdict in ("inconclusive", "faster", "same")]

@@ -61,7 +61,7 @@ FAST = 10 * (8 << 20) / 4.8e12
         ({"seconds": 50 * FAST, "size": 1 << 11}, False),  # its launch takes longer than its work
     ],
 )
-def test_a_slow_kernel_takes_much_of_the_time_and_reaches_little_of_its_device(made, found):
+def test_slow_kernel_reaches_little_of_its_device(made, found):
     slow = [each.kernels for each in explained(captured(**made)).findings if each.code == "slow_kernel"]
     assert (("work",) in slow) is found
 
@@ -144,7 +144,7 @@ def test_the_reason_is_one_that_the_hlo_shows(form):
 
 
 @pytest.mark.parametrize(("width", "small"), [(64, True), (100_000, False)])
-def test_a_loop_is_slow_where_its_kernels_do_less_than_their_start_takes(width, small):
+def test_loop_is_slow_if_kernels_do_less_than_their_start(width, small):
     arguments = f"f32[{width}] f32[1000,{width}]"
     module = compiled(_recurrence, arguments)
     (loop,) = (each for each in with_running(module, names(module)) if each.runs_kernels)
@@ -159,7 +159,7 @@ def bound_by(state, **where):
     return made.session(*made.steady(20, {state: 1.0}, lines), made.compiled())
 
 
-def test_a_verdict_without_a_finding_names_its_lines_and_what_shows_more():
+def test_verdict_without_a_finding_names_its_lines():
     found = explained(bound_by("device_busy"))
     assert found.findings == ()
     assert found.leading.reason.startswith("device-bound 100 %, unexplained: 100 % of it is waited for at train.py:88")
@@ -185,7 +185,7 @@ def window(*, slow):
     return fold(made.HEADER, [*recorded, *(replace(each, run="c" + each.run) for each in events), seen])
 
 
-def test_a_finding_about_next_to_nothing_comes_after_the_note_about_the_rest():
+def test_tiny_finding_follows_the_note_about_the_rest():
     """A layout copy of 1 % beside a kernel that is as fast as its device."""
     found = explained(window(slow=False))
     note = found.leading
@@ -202,7 +202,7 @@ def test_a_slow_kernel_explains_what_bounds_the_loop():
 
 
 @pytest.mark.parametrize(("share", "leads"), [(0.3, False), (0.1, True)])
-def test_a_note_leads_where_no_finding_is_about_a_quarter_as_much(share, leads):
+def test_note_leads_if_no_finding_is_a_quarter_as_much(share, leads):
     """Compilations of the loop beside its device, of which nothing is known."""
     lines = [made.line(88, 1 - share, "device_busy", "step"), made.line(88, share, "host_busy", "load", kind="data")]
     found = explained(made.session(*made.steady(40, {"device_busy": 1 - share, "data": share}, lines)))
@@ -237,7 +237,7 @@ def on_cpu(seconds=0.1):
     return session(run("r1", environment, capture, samples=[seconds] * 9, hlo=text), host=socket.gethostname())
 
 
-def test_without_ceilings_it_says_how_to_measure_them_and_why_those_of_a_busy_machine_were_refused():
+def test_missing_ceilings_name_the_command_and_the_refusal():
     note = explained(on_cpu()).leading
     assert note.reason.endswith(
         "was not measured, so that a slow kernel does not show: measure it once, on an idle machine"

@@ -28,7 +28,7 @@ def names_and_lines(*findings, code=""):
     return [(trial.name, trial.line.line) for trial in proposed(findings, code)]
 
 
-def test_a_change_of_calls_is_about_the_line_of_its_finding_and_a_setting_about_none():
+def test_change_of_calls_has_a_line_and_a_setting_none():
     loops = Finding("small_loop_body", "", (LINE,)), Finding("small_loop_body", "", (OTHER,))
     precise = Finding("precise_product", "", (OTHER,))
     assert names_and_lines(*loops, precise) == [("unroll", 17), ("unroll", 31), ("default_precision", None)]
@@ -36,7 +36,7 @@ def test_a_change_of_calls_is_about_the_line_of_its_finding_and_a_setting_about_
     assert names_and_lines(Finding("padding", "")) == []
 
 
-def test_a_finding_that_is_named_is_tried_alone_and_everywhere_if_it_was_not_found():
+def test_named_finding_is_tried_alone():
     loop = Finding("small_loop_body", "", (LINE,))
     assert names_and_lines(loop, Finding("precise_product", ""), code="small_loop_body") == [("unroll", 17)]
     assert names_and_lines(code="small_loop_body") == [("unroll", None)]
@@ -97,7 +97,7 @@ SAID = {
 
 
 @pytest.mark.parametrize("side", SAID, ids=lambda side: f"{side[0]}-{side[1]}-{getattr(side[2], 'relative', None)}")
-def test_what_was_tried_is_said_with_its_line_its_gain_and_its_results(side):
+def test_trial_is_reported_with_line_gain_and_results(side):
     assert lines_of(side) == [SAID[side]]
 
 
@@ -131,7 +131,7 @@ def test_what_cannot_be_told_says_why_and_how_large_it_may_be():
     assert said.startswith("B, vmap → lax.map at f.py:31: cannot be told: 2.0 times as fast")
 
 
-def test_a_finding_of_one_function_leads_to_trying_what_it_proposes():
+def test_finding_of_one_function_proposes_a_trial():
     def leads_to(code, *runs):
         found = Finding(code, "", own_fix="Do it."), *explanation(session(*runs), "s").findings
         explained = replace(explanation(session(*runs), "s"), findings=found)

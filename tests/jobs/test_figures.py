@@ -89,7 +89,7 @@ def test_what_comes_after_a_failure_is_not_useful():
     assert found.causes["useful"] == pytest.approx(12.0, abs=2.0)
 
 
-def test_what_comes_after_the_last_step_of_a_job_that_stands_still_is_not_useful():
+def test_time_after_the_last_step_of_a_stalled_job_is_lost():
     """Both wait in the collective of a step for six of ten seconds, as one sleeps."""
     device = [made.line(88, 1.0, "device_busy", "step")]
     inside = [*made.steady(10, {"device_busy": 1.0}, device), made.compiled("step")]

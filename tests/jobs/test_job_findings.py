@@ -293,7 +293,7 @@ def test_what_is_said_of_each(jobs):
     assert nothing_found(jobs["a clean job"]).endswith("100 executions of all-reduce by who arrives last.")
 
 
-def test_a_process_that_recorded_no_program_is_not_said_to_compile_again(jobs):
+def test_process_without_a_program_does_not_recompile(jobs):
     *two, last = jobs["all compile again"].processes
     [finding] = recompiles([*two, replace(last, again=None)])
     assert finding.message.startswith("processes 0, 1 compiled metric again 8 times each")
@@ -345,7 +345,7 @@ def test_how_much_of_the_time_an_exchange_takes(jobs):
     assert one.exposed_share == pytest.approx(0.36, abs=0.03)
 
 
-def test_a_job_without_a_finding_leads_to_what_one_of_its_processes_does(jobs):
+def test_job_without_a_finding_leads_to_a_process(jobs):
     exchange = jobs["an exchange that takes much of the time"]
     path = exchange.processes[0].path
     explained = explanation_of_job(replace(exchange, findings=()))
@@ -420,7 +420,7 @@ def test_by_how_much_a_device_is_slow(late, who):
     assert named([rng.normal(2e-3, 1e-4, 150) + more for more in late]) == who
 
 
-def test_captures_of_one_host_fit_by_its_clock_where_all_steps_are_alike():
+def test_captures_of_one_host_align_by_its_clock():
     """The ends are uncertain by 1 ms, and steps differ by less: their pattern would fit one step later as well."""
     rng = np.random.default_rng(3)
     ends = 0.01 * np.cumsum(1 + 0.02 * rng.standard_normal(120))

@@ -46,7 +46,7 @@ def test_a_folder_without_sessions_is_refused(tmp_path):
     check_job(job(tmp_path, loop(1)))
 
 
-def test_no_more_processes_are_read_than_the_limit_allows_and_no_file_of_another_kind(tmp_path, monkeypatch):
+def test_processes_are_read_up_to_the_limit(tmp_path, monkeypatch):
     job(tmp_path, loop(1), loop(1), loop(1))
     whole = read(tmp_path)
     assert (whole.count, whole.job) == (3, JOB)
@@ -154,7 +154,7 @@ def test_a_writer_on_another_host_counts_as_gone_after_silence(folder, monkeypat
     assert not is_growing(following(folder).members[1].session), "nobody holds its lock here"
 
 
-def test_a_watch_says_once_that_a_job_stands_still_and_once_that_it_goes_on(tmp_path):
+def test_watch_reports_a_stall_and_its_end_once(tmp_path):
     said, writers = [], []
     watch = JobWatch(tmp_path, said.append)
     for index in range(3):

@@ -128,7 +128,7 @@ def test_a_process_is_compared_with_the_middle_one_of_the_others(shares):
 
 
 @pytest.mark.filterwarnings("error")
-def test_moments_in_which_nobody_is_in_the_loop_are_not_warned_of():
+def test_moments_outside_the_loop_raise_no_warning():
     shares = np.full((3, 20), 0.1)
     shares[2, 8:], shares[:, 5] = 0.6, np.nan
     found, _ = late.Differences(shares, 1.0).late_period(2)
@@ -143,6 +143,6 @@ def test_a_stretch_counts_from_when_its_loop_began(before, late):
     assert found[2][0] == pytest.approx(before, abs=1)
 
 
-def test_a_stretch_in_the_middle_of_a_loop_that_others_leave_earlier():
+def test_late_period_in_a_loop_that_others_leave_earlier():
     found = stretches([0.1] * 40, [0.1] * 12, [0.1] * 10 + [0.5] * 15 + [0.1] * 15)
     assert found == [None, None, pytest.approx((10.0, 25.0))]

@@ -351,7 +351,7 @@ def test_after_its_launch_a_kernel_waits_for_no_host():
         load_batch 63 32, PjitFunction(f) 10 3            60  -
     """),
 )
-def test_a_cpu_is_idle_from_the_end_of_an_execution_to_the_next_call(events, complete, expected):
+def test_cpu_is_idle_from_an_execution_to_the_next_call(events, complete, expected):
     """The wait ends 2 µs after the execution is complete."""
 
     def found(devices):

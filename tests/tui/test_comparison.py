@@ -72,7 +72,7 @@ async def measured(walk, second="ok"):
 
 
 @pytest.mark.process
-async def test_two_marked_workloads_are_measured_as_sides_and_then_compared(inputs, monkeypatch):
+async def test_two_marked_workloads_are_measured_and_compared(inputs, monkeypatch):
     left = []
     monkeypatch.setattr("atexit.register", left.append)
     async with walking(SMALL) as walk:
@@ -98,7 +98,7 @@ async def test_two_marked_workloads_are_measured_as_sides_and_then_compared(inpu
     assert not folder.exists()
 
 
-async def test_only_with_two_marks_and_options_that_fit_the_key_compares(inputs):
+async def test_key_compares_only_two_marks_with_fitting_options(inputs):
     async with walking((160, 40)) as walk:
         screen = await ready(walk)
         for marks in range(4):

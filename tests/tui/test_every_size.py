@@ -62,7 +62,7 @@ def faults(app):
 
 
 @pytest.mark.usefixtures("small_catalogue", "shelf")
-async def test_nothing_is_cut_unseen_left_empty_in_silence_or_stands_for_a_value(monkeypatch):
+async def test_nothing_is_cut_unseen_or_empty_in_silence(monkeypatch):
     monkeypatch.setattr("jaxprof.tui.shell.device_monitor.PERIOD_SECONDS", 60.0)
     async with walking(SIZES[0]) as walk:
         await walk.home()

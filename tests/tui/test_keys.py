@@ -65,7 +65,7 @@ def test_no_method_is_textuals_handler_of_a_key():
     assert defined == []
 
 
-def test_the_table_gives_every_key_one_meaning_and_every_action_words():
+def test_every_key_has_one_meaning_and_every_action_words():
     meant = [key for keys in MEANINGS for key in keys.split()]
     assert len(meant) == len(set(meant))
     assert set(meant) == {key for action in ACTIONS.values() for key in keys_of(action) if not key.startswith(IN_MENU)}
@@ -127,7 +127,7 @@ def test_at_most_36_keys_without_the_menu():
 
 
 @pytest.mark.usefixtures("small_catalogue", "shelf")
-async def test_the_menu_does_by_its_letter_and_each_of_the_six_screens_shows_what_fits_the_session():
+async def test_menu_acts_by_its_letters_on_every_screen():
     async with walking() as walk:
         app = walk.app
         labels = ("⏎ Choose", "+ Add function", "m Menu", "? Help", "q Quit")
@@ -155,7 +155,7 @@ async def test_the_menu_does_by_its_letter_and_each_of_the_six_screens_shows_wha
 
 
 @pytest.mark.usefixtures("small_catalogue", "shelf")
-async def test_keys_that_arrive_together_close_a_dialog_once_and_one_that_does_nothing_now_says_why():
+async def test_keys_that_arrive_together_close_a_dialog_once():
     async with walking() as walk:
         home = await walk.home()
         await walk.press("m")
@@ -214,7 +214,7 @@ SECTIONS_SHOW = [
 ]
 
 
-def test_keys_are_written_as_people_write_them_and_a_text_names_the_key_that_the_user_has():
+def test_keys_are_written_as_people_write_them():
     keys = ("slash", "ctrl+p", "escape", "m:f", "f", "shift+tab")
     assert [key_text(key) for key in keys] == ["/", "^p", "Esc", "m f", "f", "shift+Tab"]
     assert [in_words(name) for name in ("results.compare", "hlo.trust")] == ["c", "m, then V"]
@@ -271,7 +271,7 @@ async def test_a_dialog_and_the_forms_of_home_name_their_keys():
             await walk.press("escape", gone="Esc cancels")
 
 
-async def test_who_has_nothing_is_offered_the_tour_with_which_the_help_begins(tmp_path):
+async def test_tour_is_offered_without_sessions(tmp_path):
     stage = Stage()
     stage.app.folder = tmp_path
     async with walking(SMALL, stage) as walk:

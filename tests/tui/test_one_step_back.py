@@ -94,7 +94,7 @@ async def searches(walk, place):
 
 
 @pytest.mark.parametrize("steps", STEPS, ids=lambda steps: steps[0].mode)
-async def test_escape_undoes_what_was_done_and_leaves_only_then_and_letters_with_the_slash_are_one_search(steps):
+async def test_escape_undoes_before_it_leaves(steps):
     place, *lines = steps
     async with walking() as walk:
         await shown(walk, place)

@@ -93,7 +93,7 @@ def test_no_two_kinds_of_a_legend_look_alike(legend, light, few):
             assert dist(*map(lab, pair)) >= LEAST_DIFFERENCE, (one, other)
 
 
-async def test_a_theme_reaches_the_screens_that_are_out_of_view_when_it_is_chosen():
+async def test_theme_reaches_screens_out_of_view():
     async with walking() as walk:
         await walk.home()
         for mode in ("results", "home", "hlo"):

@@ -56,7 +56,7 @@ def test_a_function_with_specs_is_run_op_by_op_and_compiled(function):
     assert max(errors(workload, {}, inputs).values()) < 1e-6
 
 
-def test_a_default_is_not_written_out_for_a_function_with_a_docstring():
+def test_default_is_not_written_for_a_documented_function():
     """It may be a large array."""
 
     class Table:

@@ -99,7 +99,7 @@ def test_a_finding_near_its_threshold_is_not_called_new(share, status):
 
 
 @pytest.mark.parametrize(("name", "is_alone"), [("jaxlib", True), ("code", False), ("arguments", False)])
-def test_nothing_is_to_be_changed_in_a_program_that_another_compiler_made_slower(name, is_alone):
+def test_difference_made_by_a_compiler_has_no_fix(name, is_alone):
     difference, _, _ = compared(AS_IT_IS, CHANGED[name][0])
     action = difference_conclusion(difference, "new").action
     assert action.startswith("nothing in the program: it is the same, compiled by jax 0.10.2 and") == is_alone

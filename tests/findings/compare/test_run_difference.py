@@ -182,7 +182,7 @@ def _times(hlo, **seconds):
     return _session(hlo, e.KernelsMeasured(run="r1", kind="run", calls=2, rows=rows))
 
 
-def test_the_parts_of_the_kernels_add_up_to_the_difference_of_the_totals():
+def test_parts_of_kernels_add_up_to_the_difference():
     other = CHAIN.replace("exp = f32", "exp.5 = f32").replace("log(exp)", "log(exp.5)").replace("sine", "cosine")
     one = _times(CHAIN, exp=4e-6, log=2e-6, out=8e-6, stray=2e-6)
     two = _times(other, **{"exp.5": 10e-6, "out": 2e-6, "while": 6e-6})
@@ -203,7 +203,7 @@ def _layers(dtype):
     return _compiled(lambda w, x: jax.lax.scan(layer, x, w)[0], "bf16[4,64,64] bf16[32,64]")
 
 
-def test_an_upcast_of_products_shows_where_the_compiled_program_hides_it():
+def test_upcast_of_products_shows_where_compiling_hides_it():
     narrow, wide = _layers(jnp.bfloat16), _layers(jnp.float32)
     found = _difference(narrow, wide)
     operands = 4 * (32 * 64 + 64 * 64)
@@ -221,7 +221,7 @@ def _launched(*compile_seconds, announced=0):
     return _session(None, *events)
 
 
-def test_compiles_are_those_of_one_launch_and_unknown_where_that_cannot_be_told():
+def test_compiles_are_of_one_launch_or_unknown():
     fact = _difference(_launched(1.0), _launched(1.0, announced=3)).facts["compiles"]
     assert (fact.before, fact.after, fact.growth) == (1, 3, 2.0)
     several = _difference(_launched(1.0), _launched(1.0, 1.0, announced=6)).facts["compiles"]

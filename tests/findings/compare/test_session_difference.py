@@ -50,7 +50,7 @@ def test_with_one_launch_that_is_the_reason_and_not_the_hour(phase, ratio):
     assert (times.verdict, times.reason) == ("inconclusive", "one launch, not in turns")
 
 
-def test_a_pair_is_made_by_the_best_key_and_says_whether_its_content_is_the_same():
+def test_pair_is_made_by_the_best_key():
     found = pairs(["a1", "b1", "c1"], ["b2", "a1", "d1"], [lambda one: one, lambda one: one[0]], lambda one: one)
     held("pairs.txt", figures_text(*([pair.status, pair.either, pair] for pair in found)))
 
@@ -89,7 +89,7 @@ def session():
     return session_of(EVENTS)
 
 
-def test_a_session_may_hold_several_comparisons_each_with_its_own_sides(session):
+def test_session_holds_several_comparisons(session):
     first, second = ab_results(session)
     assert [side.run.id for side in first.sides] == ["r1", "r3"]
     assert [versus.label for versus in first.versus] == ["B"]
@@ -108,7 +108,7 @@ def test_why_nothing_may_be_said_of_a_side(session):
         assert (versus.times.verdict, versus.times.reason) == ("inconclusive", reason)
 
 
-def test_two_runs_are_sides_beside_each_other_only_as_a_and_what_was_compared_with_it(session):
+def test_sides_are_beside_each_other_only_with_the_baseline(session):
     runs = session.runs
     pairs = permutations(runs, 2)
     beside = [names for names in pairs if side_versus(session, *(runs[name] for name in names)) is not None]

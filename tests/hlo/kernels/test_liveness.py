@@ -76,7 +76,7 @@ def test_a_fusion_takes_over_what_it_reads_where_it_writes_it(called, arrays):
     assert liveness(entry(X, MADE, fused, last)).peak_bytes == arrays * SIZE + 4
 
 
-def test_an_output_is_reserved_from_the_start_and_lent_until_it_is_made():
+def test_output_is_reserved_and_lent_until_it_is_made():
     small = 's = f32[] custom-call(a), custom_call_target="g"'
     last = f'ROOT d = {ARRAY} custom-call(s), custom_call_target="h"'
     found = liveness(entry(X, MADE, small, last))
@@ -85,7 +85,7 @@ def test_an_output_is_reserved_from_the_start_and_lent_until_it_is_made():
     assert found.points[found.peak_at].instruction != "x", "where it is needed"
 
 
-def test_what_a_loop_carries_is_in_its_own_memory_while_the_next_is_made():
+def test_carry_of_a_loop_has_its_own_memory():
     """The body reads its state after it has begun to make the next one."""
     text = f"""HloModule m, is_scheduled=true
 same {{ p = {ARRAY} parameter(0)

@@ -40,7 +40,7 @@ def test_paths_are_taken_apart():
         assert op_path(op_name) == OpPath(*taken_apart)
 
 
-def test_an_operation_is_called_by_its_layer_and_what_people_call_it():
+def test_operation_is_named_by_its_layer():
     for op_name, label in (
         ("jit(f)/transpose(jvp(Model))/Dense_3/dot_general", "Model/Dense_3 ∂ matmul"),
         ("jit(f)/model/layer_0/jit(softmax)/exp", "layer_0/softmax exp"),

@@ -354,7 +354,7 @@ class TestJax:
             classifier.compiling_at(stack)
             assert classifier.classify(stack).kind == kind
 
-    def test_a_local_name_that_compiled_at_one_line_is_called_at_another(self):
+    def test_local_function_compiled_at_one_line_called_at_another(self):
         def calls(step, other):
             step(1.0)
             _identity.clear_cache()

@@ -547,13 +547,13 @@ def test_thread_that_never_runs_is_reported_before_any_iteration():
     assert standing(*[10, 40] * 2, 20, ran_until=60.0, followed=3) == [], "it runs"
 
 
-def test_loop_that_is_always_in_its_wait_goes_round_while_its_thread_runs_if_no_event_tells_it():
+def test_loop_always_in_its_wait_iterates_while_it_runs():
     assert standing(20, ran_until=10.0)
     assert standing(20, ran_until=60.0) == []
     assert standing(*[10, 40] * 50, 20, ran_until=60.0, followed=3), "the loop's own events know better"
 
 
-def test_what_the_process_did_while_iterations_ended_is_no_part_of_the_standstill(monkeypatch):
+def test_standstill_counts_from_the_last_iteration(monkeypatch):
     moved = [0]
     monkeypatch.setattr(standstill, "moved_bytes", lambda process: moved[0])
 
@@ -602,7 +602,7 @@ def test_temporary_folder_is_known_by_its_rights(tmp_path, monkeypatch):
         assert changes_at_start(str(tmp_path / name)) == why
 
 
-def test_a_library_that_uses_jax_has_to_be_imported_and_a_module_of_the_user_has_not(tmp_path, monkeypatch):
+def test_import_of_a_jax_library_is_needed(tmp_path, monkeypatch):
     for folder, name in (("site-packages", "layers_of_jax"), ("mine", "mine_of_jax"), ("site-packages", "tables")):
         (tmp_path / folder).mkdir(exist_ok=True)
         (tmp_path / folder / f"{name}.py").write_text("import jax\n" if name.endswith("jax") else "import math\n")

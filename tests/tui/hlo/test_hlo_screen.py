@@ -46,7 +46,7 @@ async def read(walk, name=""):
     await walk.pause()
 
 
-async def test_a_small_terminal_leads_from_the_heaviest_kernel_to_its_text_and_back():
+async def test_small_terminal_leads_from_a_kernel_to_its_text():
     async with walking(SMALL) as walk:
         screen = await opened(walk, program_session())
         table = walk.find(KernelTable)
@@ -107,7 +107,7 @@ async def test_stages_barriers_sources_and_the_order_of_the_kernels(tmp_path):
         await walk.press("m g m g", "by named scope", "▾ attn")
 
 
-async def test_a_finding_stands_in_the_pane_of_its_kernel_alone_and_the_roofline_names_the_one_under_the_cursor():
+async def test_finding_is_in_the_pane_of_its_kernel():
     async with walking() as walk:
         screen = await opened(walk, program_session())
         slow = Finding("slow", "[b]it[/b] is slow", own_fix="make it fast", kernels=("dot.1",))
@@ -156,7 +156,7 @@ async def test_a_wide_terminal_shows_the_text_and_obeys_no_name():
         await walk.press("m g m g m g enter m R")
 
 
-async def test_measured_times_modules_of_a_file_to_choose_from_and_what_cannot_be_read(tmp_path):
+async def test_file_has_modules_times_and_unreadable_parts(tmp_path):
     tape = program_tape()
     rows = [e.KernelTimes(name="dot.1", self_seconds=2e-3), e.KernelTimes(name="grad_fusion", self_seconds=6e-3)]
     tape.events.append(e.KernelsMeasured(run="r1", kind="run", calls=10, rows=list(rows)))
@@ -203,7 +203,7 @@ async def test_measured_times_modules_of_a_file_to_choose_from_and_what_cannot_b
         await walk.press("m f")
 
 
-async def test_two_modules_are_compared_the_first_in_the_list_as_the_baseline_and_one_alone_is_not(tmp_path):
+async def test_two_modules_are_compared_and_one_is_not(tmp_path):
     tape = Tape()
     for run, variant, text in (("r1", "jit", HLO), ("r2", "jit-sine", HLO.replace("tanh(%multiply", "sine(%multiply"))):
         tape.plan(run, variant, workload="two-layers")
@@ -248,7 +248,7 @@ async def test_a_failed_analysis_is_reported_and_the_text_is_shown(monkeypatch):
         await walk.press("m 9", "%dot.1 = ")
 
 
-async def test_a_program_is_read_in_a_thread_and_given_up_for_another_whose_rows_wait_for_their_origins(monkeypatch):
+async def test_program_is_read_in_a_thread_and_given_up(monkeypatch):
     read_origins, read_kernels, go = origin_columns, kernels, {"slow": threading.Event(), "origins": threading.Event()}
 
     def held(module):
@@ -290,7 +290,7 @@ async def has_its_module(name, walk):
     assert ("hlo_before" in opened.stages) == (name in BOTH_STAGES)
 
 
-async def test_named_on_the_hlo_screen_and_what_holds_no_hlo_is_refused(tmp_path):
+async def test_file_without_hlo_is_refused(tmp_path):
     def path_of(make, name):
         folder = tmp_path / name
         folder.mkdir()
@@ -316,7 +316,7 @@ async def test_named_on_the_hlo_screen_and_what_holds_no_hlo_is_refused(tmp_path
             await has_its_module(name, walk)
 
 
-async def test_hlo_and_memory_show_the_same_module_whatever_was_looked_at_in_between(tmp_path):
+async def test_hlo_and_memory_show_the_same_module(tmp_path):
     path = tmp_path / "a.hlo"
     path.write_text(SINE)
     async with walking(stage=Stage(path)) as walk:

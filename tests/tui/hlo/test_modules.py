@@ -27,7 +27,7 @@ def test_the_run_in_view_comes_first_then_what_was_compiled():
         assert first_of(programs, run) is first
 
 
-def test_a_large_module_is_left_alone_by_the_garbage_collector_while_it_is_open_and_freed_then(monkeypatch):
+def test_large_module_is_not_collected_while_open(monkeypatch):
     gc.unfreeze()  # what the suite has put away
     over, failed = threading.Event(), list[Exception]()
     monkeypatch.setattr(modules, "FROZEN", len(HLO) - 1)

@@ -67,7 +67,7 @@ def text_at(view, y):
     return view.render_line(y).text
 
 
-async def test_lines_are_as_wide_as_the_view_and_hostile_text_is_not_obeyed():
+async def test_lines_fit_the_view_and_hostile_text_is_harmless():
     async with viewing(Document("first\nsecond\n")) as (pilot, view):
         assert text_at(view, 0) == "1▸ first" + " " * 72
         assert text_at(view, 1) == "2  second" + " " * 71

@@ -51,7 +51,7 @@ def hint(walk, name):
     return str(walk.screen.query_one(f"#{name}", Static).content)
 
 
-async def test_filter_marks_presets_variants_and_devices_are_in_the_plan():
+async def test_plan_has_marks_presets_variants_and_devices():
     async with walking(MIDDLE) as walk:
         screen = await ready(walk)
         # On Python 3.12 and later an input on the first screen ended the app with an error once it was quit.
@@ -105,7 +105,7 @@ async def test_filter_marks_presets_variants_and_devices_are_in_the_plan():
         await walk.shows("the machine cannot be read", "The devices cannot be read.", gone="Looking for devices")
 
 
-async def test_parameters_sweeps_and_launches_are_checked_where_they_are_typed_and_are_in_what_runs():
+async def test_parameters_are_checked_where_they_are_typed():
     async with walking(MIDDLE) as walk:
         screen = await ready(walk)
         await walk.press("e")
@@ -159,7 +159,7 @@ async def test_parameters_sweeps_and_launches_are_checked_where_they_are_typed_a
         ]
 
 
-async def test_a_workload_of_ones_own_joins_the_list_and_runs_with_its_arguments(monkeypatch, tmp_path):
+async def test_own_workload_joins_the_list_and_runs(monkeypatch, tmp_path):
     mine = info("train.py:step", origin="/x/train.py:step")
     asked = []
 
@@ -192,7 +192,7 @@ async def test_a_workload_of_ones_own_joins_the_list_and_runs_with_its_arguments
         assert runs[0].spec.arguments == ("f32[8,8]", "i32[4]")
 
 
-def test_a_parameter_without_a_usual_value_may_stay_empty_and_any_other_may_not():
+def test_parameter_without_a_default_may_stay_empty():
     parameter = Parameter(name="n", description="3 unless set")
     assert dialogs._number(parameter, "", usual="").read("") == []
     with pytest.raises(UsageError, match="n wants a number"):
@@ -206,7 +206,7 @@ def test_specs_are_set_apart_outside_of_brackets():
     assert split_specs("") == []
 
 
-def test_of_the_devices_of_a_setting_those_that_are_there_are_chosen():
+def test_devices_of_a_setting_that_are_there_are_chosen():
     for chosen, there, left in (
         (["gpu:0", "tpu:0", "cpu:0"], ["cuda:0", "cpu:0"], ["cuda:0", "cpu:0"]), (["tpu:0"], ["cpu:0"], ["tpu:0"]),
     ):  # fmt: skip

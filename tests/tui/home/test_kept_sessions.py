@@ -91,7 +91,7 @@ async def test_what_a_session_is_and_what_is_done_with_its_file(kept, shelf):
         assert walk.app.session_path == kept[0]
 
 
-async def test_what_ended_a_session_is_called_the_same_in_its_row_and_beside_it_and_no_name_is_obeyed(shelf):
+async def test_end_of_a_session_is_named_alike_everywhere(shelf):
     keep_session(shelf, "[b]x\u202e", (HOSTILE, HOSTILE, "failed", None), age_seconds=60)
     path = keep_session(shelf, "cut", ("selu", "jit", "cancelled", None), complete=False)
     with path.open("ab") as file:
@@ -121,7 +121,7 @@ async def test_deletes_after_asking(kept, shelf):
         writer.close()
 
 
-async def test_a_long_summary_is_scrolled_and_wrapped_for_the_size_of_the_terminal(shelf):
+async def test_long_summary_is_scrolled_and_wrapped(shelf):
     keep_session(shelf, "long", *((f"w{n}", "jit", "ok", 1e-3) for n in range(20)))
     async with walking(SMALL) as walk:
         await listed(walk, 1)
@@ -134,7 +134,7 @@ async def test_a_long_summary_is_scrolled_and_wrapped_for_the_size_of_the_termin
         await walk.until(lambda: "on box, jaxprof 0.1.0" in walk.text, "in one line")
 
 
-async def test_older_sessions_are_offered_only_if_there_are_more_than_are_listed(kept, monkeypatch):
+async def test_older_sessions_are_offered_only_if_there_are_more(kept, monkeypatch):
     for most, offered in ((3, False), (2, True)):
         monkeypatch.setattr("jaxprof.tui.home.screen.LISTED", most)
         async with walking(SIZE) as walk:
@@ -145,7 +145,7 @@ async def test_older_sessions_are_offered_only_if_there_are_more_than_are_listed
                 await walk.until(lambda: kept_keys(walk) == kept)
 
 
-async def test_a_path_is_opened_and_a_folder_without_a_profile_is_refused(tmp_path, shelf):
+async def test_path_is_opened_and_an_empty_folder_refused(tmp_path, shelf):
     elsewhere = keep_session(tmp_path, "elsewhere", ("selu", "jit", "ok", 1e-3))
     async with walking(SIZE) as walk:
         await listed(walk, 0)
@@ -171,7 +171,7 @@ def test_ago(passed, words):  # by the clock of `one_moment`
     assert ago(NOW - passed) == words
 
 
-async def test_a_job_is_one_row_which_is_opened_renamed_and_deleted_whole(kept, kept_job):
+async def test_job_is_one_row_opened_renamed_and_deleted_whole(kept, kept_job):
     async with walking(SIZE) as walk:
         rows = await listed(walk, 4)
         assert kept_keys(walk)[0] == kept_job
@@ -213,7 +213,7 @@ async def test_of_two_marked_sessions_the_older_one_is_the_first_side(shelf):
         await walk.press("space c", "marked now: old, selu")
 
 
-async def test_marks_stay_while_a_filter_hides_them_and_the_frame_says_what_is_compared(shelf, kept_job):
+async def test_marks_stay_while_a_filter_hides_them(shelf, kept_job):
     paths = [
         keep_session(shelf, name, (name, "jit", "ok", 1e-3), age_seconds=age)
         for name, age in (("relu", 100), ("gelu", 200))
@@ -242,7 +242,7 @@ async def test_marks_stay_while_a_filter_hides_them_and_the_frame_says_what_is_c
         assert rows.marked == paths[:1]
 
 
-async def test_the_tables_of_two_compared_sessions_fit_a_small_terminal(shelf):
+async def test_tables_of_two_sessions_fit_a_small_terminal(shelf):
     for name in ("old", "new"):
         written(shelf / f"{name}.jaxprof", sessions.events(), sessions.HEADER)
     async with walking(SMALL) as walk:

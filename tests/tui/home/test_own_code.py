@@ -48,7 +48,7 @@ def test_programs_of_the_folder_come_before_the_kept_sessions(shelf, work):
     assert all(row.program is not None for row in all_of_them)
 
 
-def test_what_was_measured_or_recorded_comes_with_its_arguments_as_long_as_its_file_is_here(shelf, work):
+def test_own_code_comes_with_its_last_arguments(shelf, work):
     def keep(name, spec, command):
         header = e.Header(session=name, created="2026-11-18T10:00:00Z", host="box", wall_seconds=NOW, command=command)
         closed = e.RunClosed(run="r1", workload=spec.workload, variant="jit", device="cpu:0", status="ok",
@@ -72,7 +72,7 @@ def test_what_was_measured_or_recorded_comes_with_its_arguments_as_long_as_its_f
     assert own_rows([secret], work)[0].program == ProgramCommand(path="train.py", directory=str(work))
 
 
-async def test_a_session_is_one_row_with_its_time_and_what_takes_most_and_enter_in_the_filter_chooses_it(shelf):
+async def test_session_is_one_row_with_what_takes_most(shelf):
     header = e.Header(session="a", created="2026-11-18T10:00:00Z", host="box", wall_seconds=NOW)
     for name, spent in (("serve.py", {}), ("train.py", {"compile": 79.0, "device_busy": 21.0})):
         spec = e.RunSpec(workload=name, variant="program", how="program", device="host")
@@ -86,7 +86,7 @@ async def test_a_session_is_one_row_with_its_time_and_what_takes_most_and_enter_
         await walk.until(lambda: walk.app.session_path is not None and walk.app.session_path.stem == "serve.py")
 
 
-async def test_each_way_has_its_key_and_the_cursor_goes_on_into_the_examples():
+async def test_each_way_to_start_has_its_key():
     async with walking(SMALL) as walk:
         home = await walk.home()
         rows = walk.find(StartList)
@@ -127,7 +127,7 @@ async def test_a_folder_is_no_function_but_a_package_may_be(work, monkeypatch):
         await walk.until(lambda: imported == [str(work)])
 
 
-async def test_the_preview_of_another_row_begins_at_its_first_line_also_where_the_title_is_the_same(shelf):
+async def test_preview_of_another_row_begins_at_its_first_line(shelf):
     for name in "ab":
         keep_session(shelf, name, *[("selu", "jit", "ok", 1e-3)] * 40)
     async with walking(SMALL) as walk:
@@ -140,7 +140,7 @@ async def test_the_preview_of_another_row_begins_at_its_first_line_also_where_th
         await walk.until(lambda: pane.scroll_y == 0)
 
 
-async def test_a_program_that_is_recorded_now_is_followed_and_one_that_has_ended_is_not_running(shelf):
+async def test_program_recorded_now_is_followed(shelf):
     header = e.Header(session="aaaa", created="2026-11-18T10:00:00Z", host="box", wall_seconds=NOW)
     path = shelf / "now.jaxprof"
     writer = LogWriter(header, path)
@@ -178,14 +178,14 @@ def test_a_whole_session_whose_run_failed_says_so(shelf, statuses, trouble):
 
 
 @pytest.mark.usefixtures("one_moment")
-async def test_the_age_of_a_session_stands_beside_what_failed_also_in_a_small_terminal(shelf):
+async def test_age_of_a_session_fits_beside_its_failure(shelf):
     keep_session(shelf, "d", ("train.py", "jit", "failed", None), ("a.py", "jit", "crashed", None), age_seconds=7200)
     for size, words in ((SMALL, "✗ 2 h ago"), ((120, 32), "1 failed, 1 crashed, 2 h ago")):
         async with walking(size) as walk:
             await walk.shows(words)
 
 
-async def test_the_preview_of_a_recorded_program_says_what_it_costs_as_its_summary_does(shelf):
+async def test_preview_of_a_program_agrees_with_its_summary(shelf):
     tape = recorded.finished()
     writer = LogWriter(tape.header, shelf / "train.jaxprof")
     for event in tape.events:
@@ -199,7 +199,7 @@ async def test_the_preview_of_a_recorded_program_says_what_it_costs_as_its_summa
         await walk.shows("device 48 %")
 
 
-async def test_however_many_programs_the_cursor_passes_one_thread_reads_what_they_cost(shelf, monkeypatch):
+async def test_one_thread_reads_the_programs_that_the_cursor_passes(shelf, monkeypatch):
     for name in ("first", "second", "third"):
         tape = recorded.finished()
         written(shelf / f"{name}.jaxprof", tape.events, tape.header)
@@ -224,7 +224,7 @@ async def test_however_many_programs_the_cursor_passes_one_thread_reads_what_the
         assert read == [read[0], last]
 
 
-async def test_arguments_typed_into_the_dialog_of_a_script_go_after_its_name(work):
+async def test_arguments_of_a_script_go_after_its_name(work):
     async with walking(SMALL) as walk:
         home = await walk.home()
         home.action_program(ProgramCommand(path="train.py", directory=str(work)))
@@ -232,7 +232,7 @@ async def test_arguments_typed_into_the_dialog_of_a_script_go_after_its_name(wor
         await walk.press("space '--epochs space 4", "train.py --epochs 4")
 
 
-async def test_a_file_lists_its_functions_and_an_error_stays_in_the_dialog(work, monkeypatch):
+async def test_file_lists_its_functions_and_errors_stay(work, monkeypatch):
     (work / "mine.py").write_text('def step(w, x):\n    """Update."""\n\ndef _inner():\n    pass\n')
     described = []
 

@@ -43,7 +43,7 @@ async def opened(walk, folder):
     return screen
 
 
-async def test_who_is_late_is_read_without_a_key_and_enter_opens_its_session(folder):
+async def test_late_process_shows_without_a_key(folder):
     async with walking(SMALL) as walk:
         screen = await opened(walk, late(folder))
         await walk.shows(
@@ -84,7 +84,7 @@ async def test_a_job_that_is_being_read_is_not_said_to_have_no_process(folder, m
         await walk.shows("node1")
 
 
-async def test_processes_are_sorted_and_filtered_have_two_views_and_are_all_that_a_job_has(folder):
+async def test_processes_are_sorted_and_filtered_in_two_views(folder):
     async with walking() as walk:
         screen = await opened(walk, late(folder))
         rows = screen.query_one(ProcessList)
@@ -202,7 +202,7 @@ async def test_it_shows_who_is_late_and_has_the_exact_values(tmp_path):
             assert said in found.facts
 
 
-async def test_what_was_not_seen_is_blank_and_of_many_rows_the_one_of_the_cursor_is_in_view_and_opened(folder):
+async def test_unseen_is_blank_and_the_cursor_row_is_in_view(folder):
     for index in range(3):
         job_folders.process(folder, index, 3, *job_folders.late_from(99, *([8] if index == 2 else [])))
     many = made(folder, "many")
@@ -223,7 +223,7 @@ async def test_what_was_not_seen_is_blank_and_of_many_rows_the_one_of_the_cursor
         await walk.until(lambda: walk.app.session_path == many / f"process-{found.current:05}.jaxprof")
 
 
-def test_a_process_that_nothing_is_compared_with_is_not_called_the_only_one():
+def test_process_without_comparison_is_not_the_only_one():
     unknown = float("nan")
     for rows, says in (
         ([0.0], ", not compared: own work of no other process is known here"),
@@ -247,7 +247,7 @@ def test_costs_that_are_too_wide_lose_a_part_and_no_figure():
     assert fitting("unknown: no process was seen in a loop", 20) == "unknown: no process was seen in a loop"
 
 
-async def test_the_screen_turns_by_itself_to_a_process_for_which_the_job_stands_still(folder):
+async def test_screen_turns_to_the_stalled_process(folder):
     writers = []
     for index in range(4):
         header, events = job_folders.recording(index, 4, *job_folders.loop(), wall=None)

@@ -38,7 +38,7 @@ def test_what_counts_as_missing_and_why():
     assert why_no_passes(run) == OF_A_SIDE
 
 
-def test_a_program_that_nobody_writes_any_more_is_captured_by_running_it_again():
+def test_deserted_program_is_captured_by_a_rerun():
     session = recorded.compiling().session()
     run = session.programs[-1]
     app = SimpleNamespace(session=session, live=SimpleNamespace(session=None, program=None))
@@ -52,7 +52,7 @@ def test_a_program_that_nobody_writes_any_more_is_captured_by_running_it_again()
     assert "w runs it again, which took 20.4 s, with a capture" in how_to_capture(app, whole.programs[-1])
 
 
-async def test_a_screen_without_what_it_shows_names_what_is_open_what_that_lacks_and_what_fills_it(tmp_path):
+async def test_empty_screen_says_what_is_missing_and_what_fills_it(tmp_path):
     """It hides the widget that had the focus, which has it again when there is something."""
     hlo = tmp_path / "loss.hlo"
     hlo.write_text(HLO)

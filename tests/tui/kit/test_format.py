@@ -19,7 +19,7 @@ def test_a_time_is_local_and_one_that_no_calendar_has_is_unknown():
     assert ago(-1e18) == "-"
 
 
-def test_an_interval_wider_than_the_median_has_its_two_ends_alone():
+def test_interval_wider_than_the_median_has_two_ends():
     narrow, wide = summarise([1.0, 1.01, 1.02, 1.0, 1.01, 1.0]), summarise([0.1, 9.0, 0.2, 9.0, 1.0, 0.1])
     assert half_width(narrow).startswith(" ± ")
     assert half_width(wide) == ""

@@ -161,7 +161,7 @@ class Leaving(Fragile):
 
 @pytest.mark.defects
 @pytest.mark.parametrize(("kind", "logged"), [(Refusing, 0), (Leaving, 1)])
-async def test_a_refusal_is_no_defect_nor_is_a_widget_that_is_missed_once_the_app_ends(state_home, kind, logged):
+async def test_refusal_is_no_defect(state_home, kind, logged):
     app = Listening(kind())
     async with app.run_test() as pilot:
         app.fragile[0].post_message(Asked())
@@ -241,7 +241,7 @@ def test_textuals_own_decorators_and_threads_are_used_here_alone():
 
 
 @pytest.mark.defects
-async def test_what_escapes_from_a_thread_is_shown_and_its_traceback_kept(state_home):
+async def test_exception_of_a_thread_is_shown_and_kept(state_home):
     app = Listening()
     async with app.run_test() as pilot:
         in_thread(app, fail, "kernels")
@@ -278,7 +278,7 @@ async def test_a_screen_that_has_left_the_app_may_look_for_it_in_vain():
     assert [error.what for error in app.told] == ["the next one runs"]
 
 
-async def test_what_a_thread_finds_after_the_next_one_was_asked_is_not_taken():
+async def test_answer_of_an_outdated_thread_is_dropped():
     app, go, begun, ended = Listening(), threading.Event(), [], []
 
     def slow(raises):

@@ -22,7 +22,7 @@ class Shown(App[None]):
         self.query_one(Lines).show(lambda width: map(Content, KNOWN))
 
 
-async def test_what_looks_the_same_is_not_sent_again_and_what_looks_different_is(monkeypatch):
+async def test_unchanged_picture_is_not_sent_again(monkeypatch):
     app = Shown()
     KNOWN[:] = ["a"]
     async with app.run_test(size=(20, 6)) as pilot:

@@ -69,7 +69,7 @@ def lines_of(content):
 
 
 @pytest.mark.parametrize("log", [False, True])
-def test_a_scale_is_never_empty_and_a_logarithmic_one_leaves_zero_out(log):
+def test_scale_is_never_empty(log):
     for values in ([], [5.0], [5.0, 5.0], [0.0, 0.0], [math.inf, 2.0]):
         scale = spanning(values, log=log)
         assert scale.high > scale.low
@@ -109,7 +109,7 @@ def test_pictures_are_as_they_were():
     )
 
 
-def test_parts_end_to_end_are_drawn_to_an_eighth_of_a_column_and_keep_their_whole():
+def test_stacked_parts_are_drawn_to_an_eighth_of_a_column():
     parts = [(1.0, "red"), (0.5, "green"), (6.0, "blue")]
     assert parts_bar(parts, 10.0, 10).plain == "█" + "▌" + "█" * 5 + "▌"
     assert parts_bar(parts, 10.0, 10).spans[1].style == "green on blue"

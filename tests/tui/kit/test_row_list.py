@@ -31,13 +31,13 @@ def test_a_line_fills_the_width_and_is_never_wider():
         assert "\x1b" not in row.plain
 
 
-def test_the_first_row_of_a_table_of_a_report_without_titles_does_not_look_like_a_heading():
+def test_first_row_of_a_table_without_titles_is_no_heading():
     for title, styles in (("name", ["bold $primary", "", "", "$text-muted"]), ("", ["", "", "$text-muted"])):
         lines = table_lines(Table((column(title, str),), ("a", "b"), notes=("a note",)), 40)
         assert [str(line.spans[0].style) if line.spans else "" for line in lines] == styles
 
 
-def test_a_cell_that_spans_takes_what_is_left_and_an_arrow_shows_the_order():
+def test_spanning_cell_takes_the_width_that_is_left():
     why = TableColumn[str]("why", lambda row: Span((row, "$error")), 3)
     layout = lay_out((TableColumn[str]("name", str, 8), why, SIZE), 30)
     assert row_line("out of memory", layout, 30).plain.rstrip() == " out of … out of memory"
@@ -92,7 +92,7 @@ def lines(table):
     return [table.render_line(y).text.rstrip() for y in range(len(table.keys) + 1)]
 
 
-async def test_rows_are_sorted_filtered_and_narrowed_and_the_cursor_skips_headings():
+async def test_cursor_skips_headings_of_sorted_and_filtered_rows():
     async with showing() as (pilot, _, table):
         table.show_rows({"heading": Heading("a heading"), **ROWS})
         await pilot.press("up")
@@ -129,7 +129,7 @@ async def test_rows_are_sorted_filtered_and_narrowed_and_the_cursor_skips_headin
         assert " ".join(said).strip() == "Nothing matches the filter. Esc clears it.", "no word is cut off"
 
 
-async def test_a_cursor_on_the_first_row_stays_there_only_where_it_is_wanted(monkeypatch):
+async def test_cursor_stays_on_the_first_row_only_if_wanted(monkeypatch):
     async with showing() as (_, _, table):
         table.show_rows({"new": ("new", 1), **ROWS})
         assert table.current == "c"
@@ -168,7 +168,7 @@ async def test_only_what_shows_something_else_is_drawn_again(monkeypatch):
 
 
 @pytest.mark.usefixtures("small_catalogue")
-async def test_the_key_bar_names_the_arrows_that_a_list_leaves_to_its_screen():
+async def test_key_bar_names_the_arrows_of_the_screen():
     async with walking() as walk:
         await walk.show(hlo_texts.program_tape(), "profile", view="memory")
         await walk.shows("m, then . goes to the next change")
@@ -196,7 +196,7 @@ async def test_claims_that_do_not_all_fit_share_the_free_lines():
         assert [line.strip()[0] for line in said if line.endswith("…")] == ["b", "c"], "what is left out is marked"
 
 
-async def test_lines_below_a_row_are_broken_again_when_the_scrollbar_goes():
+async def test_lines_below_a_row_wrap_again_without_a_scrollbar():
     app = Claims()
     words = iter(f"w{number:03d}" for number in range(400))
     async with app.run_test(size=(51, 40)) as pilot:

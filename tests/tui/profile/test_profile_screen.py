@@ -70,7 +70,7 @@ def test_the_unknown_is_a_dash():
     assert next(line for line in text.splitlines() if "gpu:0" in line and "-" in line)
 
 
-def test_steps_are_derived_from_the_rows_of_an_older_session_and_the_last_is_no_measure_of_the_others():
+def test_steps_of_an_older_session_are_derived_from_its_rows():
     rows = profiles.steps(4)
     rows[-1] = replace(rows[-1], seconds=1e-6, to_next=False)
     (one,) = device_steps(e.StepsMeasured(run="", found_by="annotation", steps=rows))
@@ -78,7 +78,7 @@ def test_steps_are_derived_from_the_rows_of_an_older_session_and_the_last_is_no_
     assert (one.quartiles_seconds, one.idle_share) == (None, None)
 
 
-async def test_a_profile_opens_at_its_overview_and_a_measured_run_has_none(tmp_path):
+async def test_profile_opens_at_its_overview(tmp_path):
     tape = profiles.imported()
     written(tmp_path / "profile.jaxprof", tape.events, tape.header)
     async with walking() as walk:
@@ -129,7 +129,7 @@ async def opened(walk, tape=None, view="timeline", run="r2"):
     return seen
 
 
-async def test_the_timeline_under_keys_and_the_mouse_and_of_another_session():
+async def test_timeline_under_keys_and_mouse():
     async with walking(MIDDLE) as walk:
         view, pilot = await opened(walk), walk.pilot
         browse = view.browse
@@ -186,7 +186,7 @@ async def test_the_timeline_under_keys_and_the_mouse_and_of_another_session():
         await walk.press("/ 'another enter", "match 1 of 10")
 
 
-async def test_the_timeline_of_a_captured_program_is_beside_its_lines_and_one_of_many_lanes_follows_the_cursor(
+async def test_timeline_of_many_lanes_follows_the_cursor(
     monkeypatch,
 ):
     lanes = [profiles.lane("gpu:0", f"Stream #{number}", "stream", [("k", None, 0, 100)]) for number in range(1, 26)]
@@ -243,7 +243,7 @@ async def test_the_ways_to_hlo_and_back():
         assert app.destination.run == "r2"
 
 
-async def test_the_tree_of_passes_the_buffers_that_are_alive_at_the_cursor_and_whether_a_program_fits(monkeypatch):
+async def test_passes_live_buffers_and_whether_a_program_fits(monkeypatch):
     tape = profiles.captured()
     tape.add(e.TextRecorded, "r2", name="hlo", text=CHAIN)
     async with walking() as walk:
@@ -311,11 +311,11 @@ def test_a_size_holds_until_the_next_one():
     assert max(level) > 0.8 * 60, "the size before the change, in one line"
 
 
-def test_a_plot_without_sizes_is_nothing_when_it_is_drawn_once_more_before_it_is_hidden():
+def test_plot_without_sizes_draws_nothing():
     assert size_plot([], None, Axis("time", seconds_tick), "of arrays", 60, 12).plain == ""
 
 
-async def test_what_has_no_data_says_why_or_shows_that_of_another_run_and_checks_are_of_the_session_in_view():
+async def test_view_without_data_says_why():
     worst = [{"code": "clock", "verdict": "bad", "message": f"the {name} clock jumped"} for name in ("first", "second")]
     eager = sessions.Tape()
     eager.plan("r1", "jax", "eager")
@@ -366,7 +366,7 @@ async def test_what_has_no_data_says_why_or_shows_that_of_another_run_and_checks
             await walk.shows(row["message"])
 
 
-def test_the_phases_of_a_compile_and_times_of_kernels_want_different_profiles():
+def test_compile_and_kernels_want_different_profiles():
     """The doubt beside it, of another profile, says that compiles do not belong into a capture."""
     tape = sessions.Tape()
     tape.plan("r1", "profile", "imported")

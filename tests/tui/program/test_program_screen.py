@@ -55,7 +55,7 @@ async def test_what_its_captures_show_is_among_its_findings():
         assert walk.text.index(leading[:40]) < walk.text.index("1 kernel only")
 
 
-def test_compilations_over_the_wall_time_have_a_mark_each_as_high_as_their_seconds():
+def test_compilations_have_a_mark_as_high_as_their_seconds():
     """Ten seconds over 40 columns behind the label: 0.2 s after a second; 0.48 s after the fifth, which reaches into a
     second column; and three of a library, in one row, from the sixth second to the eighth."""
 
@@ -92,7 +92,7 @@ async def started(walk):
 # -- of a file ----------------------------------------------------------------------------------------------------
 
 
-async def test_the_summary_begins_with_what_saves_most_compiles_with_the_ledger_and_memory_with_live_arrays():
+async def test_summary_begins_with_what_saves_most():
     async with walking(MIDDLE) as walk:
         verdict = "device-bound: 89 % (88-90 %) of the loop at train.py:85"
         screen = await walk.show(recorded.finished(), "program", "✓ exit code 0", verdict, "161 steps/s", "2 388 steps")
@@ -138,7 +138,7 @@ async def test_the_summary_begins_with_what_saves_most_compiles_with_the_ledger_
         assert arrays_of(result)[-1] == (result.wall_seconds, result.arrays.counts[-1][2]), "the last one until the end"
 
 
-async def test_times_lines_sources_and_advice_and_no_list_is_drawn_again_in_vain(tmp_path, monkeypatch):
+async def test_lists_of_times_and_lines_are_drawn_once(tmp_path, monkeypatch):
     async with walking((100, 44)) as walk:
         await walk.show(recorded.finished(), "program")
         await walk.press("5 end", "wall time ")
@@ -215,7 +215,7 @@ async def test_nothing_is_obeyed_that_comes_from_outside():
         assert not ledger.opened, "another program begins with closed functions"
 
 
-async def test_what_an_ended_program_did_not_do_is_not_called_to_come_and_captures_lead_to_the_last_window(monkeypatch):
+async def test_ended_program_has_nothing_to_come(monkeypatch):
     monkeypatch.setattr("jaxprof.runner.rerun.is_fetched", lambda path: path.name == "fetched.jaxprof")
     tape = recorded.finished()
     for run, name in (("r2", "timeline"), ("r3", "hlo"), ("r4", "timeline"), ("r5", "hlo")):
@@ -346,7 +346,7 @@ def test_a_program_that_starts_as_another_one_ends_is_busy():
 
 
 @pytest.mark.usefixtures("catalogue", "shelf")
-async def test_what_is_measured_and_a_program_do_not_go_on_at_once_and_findings_come_with_their_advice():
+async def test_program_and_measurement_do_not_run_at_once():
     async with walking(WIDE) as walk:
         program = await started(walk)
         await walk.press("1")
@@ -380,7 +380,7 @@ async def test_what_is_measured_and_a_program_do_not_go_on_at_once_and_findings_
     ("unseen", "said"),
     [(0.1, "device-bound: 90 % (88-100 %) of the loop at train.py:85"), (0.8, "what bounds it is unknown"), (None, "")],
 )
-def test_the_head_says_what_bounds_the_loop_or_that_it_is_unknown(unseen, said):
+def test_head_says_what_bounds_the_loop(unseen, said):
     lines = [
         made.line(88, 1 - (unseen or 0), "device_busy", "step"),
         made.line(88, unseen or 0, "host_busy", kind="unseen"),

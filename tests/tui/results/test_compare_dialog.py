@@ -28,7 +28,7 @@ def two_programs():
     return tape
 
 
-async def test_two_marked_runs_are_compared_with_the_planned_baseline_first_and_others_are_refused(monkeypatch):
+async def test_marked_runs_are_compared_with_the_baseline_first(monkeypatch):
     def damaged(*_, **runs):
         raise FileRefusedError("the text of r1 is damaged", "Measure it again.")
 

@@ -45,7 +45,7 @@ def phases(walk):
 # -- of a session that somebody writes ----------------------------------------------------------------------------
 
 
-async def test_a_long_compile_ticks_while_nothing_is_said_until_the_screen_is_left_or_it_ends(app_clock, monkeypatch):
+async def test_long_compile_ticks_until_it_ends(app_clock, monkeypatch):
     tape = sessions.compiling()
     app_clock.seconds = tape.now
     async with walking(SMALL) as walk:
@@ -70,7 +70,7 @@ async def test_a_long_compile_ticks_while_nothing_is_said_until_the_screen_is_le
 
 
 @pytest.mark.usefixtures("growing")
-async def test_samples_are_shown_as_they_come_and_a_later_launch_has_clocks_of_its_own(app_clock):
+async def test_samples_are_shown_as_they_come(app_clock):
     tape = sessions.sampling()
     app_clock.seconds = tape.now
     async with walking(MIDDLE) as walk:
@@ -108,7 +108,7 @@ async def test_samples_are_shown_as_they_come_and_a_later_launch_has_clocks_of_i
 # -- of a session that is over ------------------------------------------------------------------------------------
 
 
-async def test_somebodys_code_in_an_opened_session_is_shown_before_it_is_run(tmp_path):
+async def test_foreign_code_is_shown_before_it_is_run(tmp_path):
     file = tmp_path / "train.py"
     file.write_text("def step(x):\n    return x\n")
     tape = Tape()
@@ -162,7 +162,7 @@ async def test_runs_are_cancelled_which_is_seen_at_once_and_run_again():
 
 
 @pytest.mark.usefixtures("catalogue", "shelf")
-async def test_the_next_run_is_marked_and_a_key_that_can_do_nothing_says_why():
+async def test_next_run_is_marked_and_useless_keys_say_why():
     async with walking((80, 40)) as walk:
         scheduler = await started(walk)
         screen = walk.screen

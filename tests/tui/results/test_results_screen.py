@@ -53,7 +53,7 @@ async def test_the_essentials_the_advice_and_copying(monkeypatch):
         assert walk.text.splitlines()[1].startswith("╭─ Runs"), "nothing is said first before anything is measured"
 
 
-async def test_a_wide_terminal_has_rates_scales_orders_and_sweeps_and_a_row_says_what_it_cannot_do():
+async def test_wide_terminal_has_rates_scales_and_sweeps():
     tape = Tape()
     tape.plan("r1", "a long name of a variant")
     tape.plan("r2", "another long name", baseline="r1")
@@ -125,7 +125,7 @@ async def test_long_hlo_is_counted_in_a_thread_that_redraws_its_row(monkeypatch)
         await walk.until(lambda: counted == ["r2", "r3"], "each of them, none failed")
 
 
-async def test_failed_runs_say_why_in_their_row_and_in_full_and_leave_with_their_session():
+async def test_failed_run_says_why_in_its_row_and_in_full():
     async with walking((80, 30)) as walk:
         screen = await walk.show(sessions.troubled(), "results", "XLA aborted", "✗ wrong")
         assert "✗ jit TypeError: add got" in walk.words
@@ -147,7 +147,7 @@ async def test_failed_runs_say_why_in_their_row_and_in_full_and_leave_with_their
         await walk.until(lambda: screen.chosen is None)
 
 
-async def test_nothing_stays_of_the_session_before_whose_runs_have_the_same_names():
+async def test_nothing_stays_of_the_session_before():
     def failed(error):
         tape = sessions.planned("jit")
         tape.numpy_run("r1")

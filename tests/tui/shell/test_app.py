@@ -34,7 +34,7 @@ async def started(walk):
     return walk.stage.scheduler
 
 
-async def test_keys_lead_to_the_modes_escape_goes_back_step_by_step_and_of_many_at_once_the_last_is_gone_to(
+async def test_keys_lead_to_modes_and_escape_goes_back(
     monkeypatch,
 ):
     gone_to = []
@@ -66,7 +66,7 @@ async def test_keys_lead_to_the_modes_escape_goes_back_step_by_step_and_of_many_
         await walk.through("escape | #home")  # the way back is not through screens never seen
 
 
-async def test_a_full_disk_and_a_dead_worker_are_told_runs_join_one_session_and_quit_asks(tmp_path):
+async def test_full_disk_and_dead_worker_are_reported(tmp_path):
     async with walking(MIDDLE) as walk:
         scheduler = await started(walk)
         scheduler.storage_failure = StorageError("the disk is full", "Save it somewhere else.")
@@ -95,7 +95,7 @@ async def test_a_full_disk_and_a_dead_worker_are_told_runs_join_one_session_and_
             await walk.until(lambda ends=ends: scheduler.closed == ends)
 
 
-async def test_a_signal_is_the_reason_for_the_end_only_of_what_it_ended():
+async def test_signal_is_the_reason_only_of_what_it_ended():
     for busy, reason in ((True, "SIGHUP"), (False, "finished")):
         async with walking(MIDDLE) as walk:
             scheduler = await started(walk)
@@ -106,7 +106,7 @@ async def test_a_signal_is_the_reason_for_the_end_only_of_what_it_ended():
             assert scheduler.closed == reason
 
 
-async def test_ctrl_c_cancels_the_run_with_its_queue_and_a_second_one_quits(monkeypatch):
+async def test_ctrl_c_cancels_the_queue_and_a_second_one_quits(monkeypatch):
     monkeypatch.setattr("jaxprof.tui.shell.profiler.TWICE_SECONDS", 60.0)
     async with walking(MIDDLE) as walk:
         scheduler = await started(walk)
@@ -150,7 +150,7 @@ async def test_an_app_that_nobody_has_quit_ends_its_children_too():
     assert scheduler.closed == "finished"
 
 
-async def test_a_session_that_grows_is_followed_and_a_run_goes_to_a_new_one(shelf, monkeypatch):
+async def test_growing_session_is_followed_and_runs_go_to_a_new_one(shelf, monkeypatch):
     monkeypatch.setattr("jaxprof.tui.shell.profiler.FOLLOW_SECONDS", 0.02)
     path = shelf / "theirs.jaxprof"
     writer = LogWriter(new_header(), path)
@@ -178,7 +178,7 @@ EMPTY = {
 HIDDEN = {"results": "Sort"}
 
 
-async def test_wrong_files_are_refused_and_every_empty_screen_says_what_fills_it(tmp_path):
+async def test_wrong_files_are_refused(tmp_path):
     wrong = [(b"", "is empty"), (b"\x1f\x8b\x00", "gunzip"), (b"hello\n", ".xplane.pb"), (None, "there is no file")]
     async with walking(SMALL) as walk:
         for number, (content, says) in enumerate(wrong):
@@ -200,7 +200,7 @@ async def test_wrong_files_are_refused_and_every_empty_screen_says_what_fills_it
                 await walk.press("escape")
 
 
-async def test_the_line_of_keys_the_least_size_the_help_and_what_is_clicked():
+async def test_line_of_keys_help_and_clicks_at_the_least_size():
     async with walking((70, 24)) as walk:
         pilot = walk.pilot
         await walk.shows("needs a terminal of 80×24", gone="Examples")
@@ -248,7 +248,7 @@ async def test_the_line_of_keys_the_least_size_the_help_and_what_is_clicked():
         await walk.shows("[Roofline")
 
 
-def test_what_failed_is_told_with_what_mends_it_and_a_program_where_it_is_not_in_view():
+def test_failure_is_reported_with_its_hint():
     ends = [("failed", "jit", "broke"), ("crashed", "jit", ""), ("ok", "jit", ""), ("failed", "program", "broke")]
     events = [
         e.RunClosed(
@@ -268,7 +268,7 @@ def test_what_failed_is_told_with_what_mends_it_and_a_program_where_it_is_not_in
     assert len(list(alerts(events, programs=False))) == len(found) - 1
 
 
-async def test_the_app_begins_with_what_is_set_and_keeps_what_is_chosen(state_home, tmp_path, monkeypatch):
+async def test_app_begins_with_the_settings_and_keeps_choices(state_home, tmp_path, monkeypatch):
     values = {"theme": LIGHT.name, "preset": "published", "devices": ("cuda:0", "cpu:0"), "budget": 7.5}
     async with walking(stage=Stage(config=Config(values, {"app.help": "f12"}))) as walk:
         home = await walk.home()

@@ -43,7 +43,7 @@ async def test_export_replaces_no_file_and_says_so_in_the_dialog(tmp_path):
         await walk.press("2 enter", "Written")
 
 
-async def test_what_is_being_written_is_not_written_twice_and_not_left_behind(tmp_path, monkeypatch):
+async def test_export_is_written_once_and_not_left_behind(tmp_path, monkeypatch):
     writes, go_on = [], Event()
 
     def to_page(session, name):

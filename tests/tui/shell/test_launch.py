@@ -57,7 +57,7 @@ def test_a_terminal_of_16_colours_has_a_theme_of_them(monkeypatch, term, colours
     assert opened[0].get_theme_variable_defaults() == variables(few=few)
 
 
-def test_the_session_is_closed_before_its_last_words_whatever_ended_the_app():
+def test_session_is_closed_before_its_conclusion():
     app = Mock(run=Mock(side_effect=ZeroDivisionError))
     app.live.last_words.return_value = []
     with pytest.raises(ZeroDivisionError):

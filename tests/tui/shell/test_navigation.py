@@ -44,7 +44,7 @@ async def test_a_destination_is_shown_once():
         assert walk.app.destination == Destination("profile", run="r2")
 
 
-async def test_a_screen_leaves_a_destination_to_the_screen_that_it_is_for():
+async def test_destination_is_left_to_its_screen():
     async with walking(MIDDLE) as walk:
         walk.app.set_session(profiles.captured().session(), None)
         walk.app.show(Destination("hlo"))  # its screen is created while the app already goes on

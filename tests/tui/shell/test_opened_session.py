@@ -78,7 +78,7 @@ def writing(tmp_path, monkeypatch):
 HELLO = e.LogLine(run="r1", stream="stdout", text="from another host")
 
 
-def test_a_writer_of_this_machine_goes_by_our_clock_and_is_missed_when_it_was_killed(writing):
+def test_killed_writer_of_this_machine_is_missed(writing):
     writer = writing()
     found = writer.followed()
     writer.ours += 100.0
@@ -124,7 +124,7 @@ def test_without_a_lock_silence_tells_and_a_word_tells_otherwise(writing):
     assert (found.followed, found.silent_since) == (False, "")
 
 
-def test_since_when_there_is_silence_is_told_by_the_clock_that_goes_on_while_the_machine_sleeps(writing):
+def test_silence_counts_while_the_machine_sleeps(writing):
     writer = writing(locked=False)
     os.utime(writer.path, (writer.wall() + 10.0,) * 2)
     found = writer.followed()
@@ -201,7 +201,7 @@ async def test_what_is_read_is_said_on_every_screen_until_it_is_shown(profile, h
             await walk.until(lambda given=given: walk.app.opened.profile == given)
 
 
-async def test_the_place_chosen_while_a_session_is_read_is_the_one_that_is_shown(tmp_path, monkeypatch):
+async def test_section_chosen_while_reading_is_shown(tmp_path, monkeypatch):
     tape, begun, go = recorded.finished(), Event(), Event()
     path = written(tmp_path / "train.jaxprof", tape.events, tape.header)
 
@@ -275,7 +275,7 @@ def test_the_app_learns_of_which_profile_its_session_is_made(profile, monkeypatc
     assert given == [profile]
 
 
-async def test_escape_and_the_end_of_the_app_stop_it_and_leave_what_is_shown(profile, held):
+async def test_escape_stops_the_reading_and_leaves_the_screen(profile, held):
     async with walking((100, 30)) as walk:
         await walk.press("2")
         walk.app.open_session(profile)

@@ -74,7 +74,7 @@ def test_a_counter_is_as_high_as_its_highest_value_in_a_column():
     assert set(drawn.kind.tolist()) == {-1, KINDS.index("counters")}
 
 
-def test_readings_of_the_session_that_lie_in_the_recording_are_counters():
+def test_readings_within_the_recording_are_counters():
     session = profiles.captured().session()
     header = session.header
     text = profiles.text([profiles.lane("gpu:0", "Stream #1", "stream", [("a", None, 0, 2_000_000_000)])], [])
@@ -106,7 +106,7 @@ def joined_lanes(kernels, launches):
     return lanes_of(Timeline(None, 0, [], [lane("gpu:0", "stream", kernels, 100), lane("host", "host", launches, 0)]))
 
 
-def test_from_a_launch_to_its_kernel_and_back_and_the_cursor_follows():
+def test_cursor_goes_from_a_launch_to_its_kernel_and_back():
     lanes = joined_lanes([7, 8, -1], [8, -1, 7])
     ends = {(2, 0): End(1, 0, 1), (1, 0): End(2, 0, 2), (1, 2): None, (2, 1): None}
     assert {at: other_end(lanes, End(at[0], 0, at[1])) for at in ends} == ends
@@ -119,7 +119,7 @@ def test_from_a_launch_to_its_kernel_and_back_and_the_cursor_follows():
 
 
 @given(spans, spans, spans)
-def test_a_device_is_busy_while_anything_runs_in_one_of_its_lanes(first, second, copies):
+def test_device_is_busy_while_one_of_its_lanes_is(first, second, copies):
     kinds = {"stream": first, "ops": second, "async": copies, "modules": [(0, 2000)], "host": [(0, 2000)]}
     rows = [
         profiles.lane("host" if kind == "host" else "gpu:0", kind, kind, [("k", None, *span) for span in spans])
@@ -135,7 +135,7 @@ def test_a_device_is_busy_while_anything_runs_in_one_of_its_lanes(first, second,
     assert lanes.intervals == sum(len(row.starts) for row in rest), "it has no events of its own"
 
 
-def test_when_a_device_was_busy_is_unknown_without_its_lanes_or_without_some_of_their_intervals():
+def test_busy_time_is_unknown_without_all_lanes():
     assert [lane.kind for lane in made([(0, 9)], ("host", "python", "host")).lanes] == ["host"]
     rows = [profiles.lane("gpu:0", "Stream #1", "stream", [("k", None, 0, 9), ("k", None, 30, 9)], left_out=3)]
     lane = lanes_of(read_timeline(profiles.text(rows, [], left_out=3))).lanes[0]
@@ -155,7 +155,7 @@ presses = st.one_of(
 
 
 @given(st.lists(presses, max_size=40))
-def test_whatever_is_pressed_the_cursor_is_in_view_and_every_line_is_shown_once(keys):
+def test_cursor_stays_in_view_whatever_is_pressed(keys):
     browse = Browse(LANES, WIDTH, ROOM)
     for name, value in keys:
         if name == "zoom":
