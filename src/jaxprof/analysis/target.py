@@ -35,7 +35,9 @@ from pathlib import Path
 
 from jaxprof.base.errors import FileRefusedError, UsageError, is_path, not_found
 from jaxprof.base.files import open_regular, with_home
+from jaxprof.base.text import REDACTED
 from jaxprof.base.values import frozen
+from jaxprof.session.files import with_urls
 from jaxprof.workloads import CATALOGUE, names
 
 _RUN_OF_URL = re.compile(r"(.+\.jaxprof(?:\.d)?):([^/:]+)")
@@ -291,3 +293,11 @@ def whole_word(word: str) -> str:
     if not file.endswith(".py"):
         return word
     return f"{with_home(file).resolve()}{colon}{function}"
+
+
+def command(*words: str) -> str:
+    """Return a `jaxprof` command line with these words, quoted for a shell; empty if a word was redacted, because
+    nobody could type it."""
+    if any(REDACTED in word for word in words):
+        return ""
+    return shlex.join(("jaxprof", *(with_urls(word) for word in words)))

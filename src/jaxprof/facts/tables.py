@@ -9,6 +9,7 @@ from typing import Any
 
 from jaxprof.analysis.opener import module_of
 from jaxprof.analysis.runs.run_result import result
+from jaxprof.analysis.target import command
 from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding
 from jaxprof.facts import (
@@ -28,7 +29,7 @@ from jaxprof.facts import (
     within,
 )
 from jaxprof.facts.units import LIST, ROWS, TEXT, TRUTH
-from jaxprof.findings.explanation import command, program_verification, run_verification
+from jaxprof.findings.explanation import program_verification, run_verification
 from jaxprof.findings.program_result import program_result
 from jaxprof.findings.runs import longer_run_command, warning_finding
 from jaxprof.session import Session

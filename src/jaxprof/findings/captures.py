@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 
+from jaxprof.analysis.target import command
 from jaxprof.analysis.timeline.profile import causes_text
 from jaxprof.base.grouping import grouped
 from jaxprof.base.text import safe
 from jaxprof.base.units import counted, percent, seconds
 from jaxprof.events import IdleCause
 from jaxprof.events.finding import CatalogueEntry, Finding, Scope
-from jaxprof.findings.explanation import Abstention, command
+from jaxprof.findings.explanation import Abstention
 from jaxprof.findings.slow_kernels import SLOW_KERNEL
 from jaxprof.session import Run
 

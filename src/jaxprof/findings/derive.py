@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.programs.sentences import window_text
+from jaxprof.analysis.target import command
 from jaxprof.base.text import safe
 from jaxprof.events.finding import Finding
 from jaxprof.findings.explanation import (
@@ -21,7 +22,6 @@ from jaxprof.findings.explanation import (
     Explanation,
     Subject,
     code_line,
-    command,
     is_command_of,
     program_verification,
     rank,

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from jaxprof.base.text import REDACTED
+from jaxprof.analysis.target import command
 from jaxprof.base.values import field, frozen
 from jaxprof.events import SourceLocation
-from jaxprof.session.files import path_word, with_urls
+from jaxprof.session.files import path_word
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
@@ -26,14 +26,6 @@ _OUTPUT = ("-o", "--out", "--force", "--full", "--format", "--limit")
 """Options of a comparison that say where its answer goes, and in which form."""
 _STARTED = ("script", "module")
 """Ways in which jaxprof itself started a program, and can start it again."""
-
-
-def command(*words: str) -> str:
-    """Return a `jaxprof` command line with these words, quoted for a shell; empty if a word was redacted, because
-    nobody could type it."""
-    if any(REDACTED in word for word in words):
-        return ""
-    return shlex.join(("jaxprof", *(with_urls(word) for word in words)))
 
 
 def record_again(program: ProgramResult, *options: str) -> str:

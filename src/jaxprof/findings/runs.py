@@ -16,6 +16,7 @@ from jaxprof.analysis.runs.ab import AbResult, ab_results
 from jaxprof.analysis.runs.run_result import result
 from jaxprof.analysis.runs.speedup import AbVersus
 from jaxprof.analysis.runs.warnings import ENTRIES as WARNINGS
+from jaxprof.analysis.target import command
 from jaxprof.base.grouping import grouped
 from jaxprof.base.units import integer, seconds
 from jaxprof.events import SourceLocation, WarningRaised
@@ -26,7 +27,6 @@ from jaxprof.findings.explanation import (
     Abstention,
     Subject,
     code_line,
-    command,
     comparison_command,
     program_verification,
     run_verification,

@@ -13,10 +13,11 @@ from jaxprof.analysis.kernels import MeasuredKernel
 from jaxprof.analysis.kernels.measured import kernels_together, seconds_per_call
 from jaxprof.analysis.programs import DEVICE
 from jaxprof.analysis.runs.ceilings import ceilings_for, processor_share, why_unmeasured
+from jaxprof.analysis.target import command
 from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe
 from jaxprof.base.units import and_more, counted, percent
-from jaxprof.findings.explanation import Abstention, command, record_again
+from jaxprof.findings.explanation import Abstention, record_again
 from jaxprof.hlo.kernels.kinds import platform_of
 from jaxprof.session import Session
 from jaxprof.session.run import IMPORTED

@@ -81,7 +81,8 @@ def closing_lines(session: Session, path: Path | None, width: int = WIDTH) -> It
 
 
 def conclusion(explanation: Explanation) -> Conclusion:
-    from jaxprof.findings.explanation import command, comparison_command
+    from jaxprof.analysis.target import command
+    from jaxprof.findings.explanation import comparison_command
     from jaxprof.findings.trials import PROPOSED, changeable_runs
 
     cost, certainty = cost_and_certainty(explanation)
@@ -338,9 +339,9 @@ def gate_conclusion(result: GateResult, details: str) -> Conclusion:
 
 def difference_conclusion(difference: SessionDifference, name: str) -> Conclusion:
     """Return the conclusion of two sessions. `name`: what commands call the second one."""
+    from jaxprof.analysis.target import command
     from jaxprof.facts.comparisons import answer
     from jaxprof.findings.compare.session_difference import compilers_between
-    from jaxprof.findings.explanation import command
 
     if not difference.runs:
         both = difference.before.runs and difference.after.runs

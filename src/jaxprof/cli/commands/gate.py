@@ -15,6 +15,7 @@ import click
 from jaxprof.analysis.kernels.hlo_program import CompileOptions
 from jaxprof.analysis.runs.ab import AbResult, ab_results
 from jaxprof.analysis.target import Kind, Target, resolve
+from jaxprof.analysis.target import command as shell_line
 from jaxprof.base.errors import JaxprofError, UsageError
 from jaxprof.base.operating_system import unwound_by_signals
 from jaxprof.base.reaper import TemporaryFolder
@@ -36,7 +37,6 @@ from jaxprof.findings.compare.gate import (
     judge_times,
     label_of,
 )
-from jaxprof.findings.explanation import command as shell_line
 from jaxprof.report.comparison import gate_report
 from jaxprof.report.conclusion import conclusion_lines, gate_conclusion
 from jaxprof.report.renderers import WIDE, report_lines

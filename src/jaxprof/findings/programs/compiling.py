@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from jaxprof.analysis.programs.functions import most_frequent, row_seconds
 from jaxprof.analysis.programs.result import TINY_OPERATIONS, ProgramResult, is_single
 from jaxprof.analysis.programs.xla_log import CODE, FOLDING, PASS_LOG, xla_work
+from jaxprof.analysis.target import command
 from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe
 from jaxprof.base.units import bytes_, counted, integer, percent, seconds
 from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding
 from jaxprof.events.programs import UNROLLED
-from jaxprof.findings.explanation import command
 from jaxprof.findings.programs.claims import Claims, check
 from jaxprof.findings.trials import PROPOSED, TRIALS
 from jaxprof.session.files import path_word
