@@ -198,6 +198,15 @@ def test_kernel_without_a_capture_costs_part_of_the_least_time():
     assert (unknown.shares, unknown.seconds) == ({}, None)
 
 
+@pytest.mark.parametrize(("kernel_seconds", "most"), [(1e-3, 1e-4), (9e-3, 9e-4), (2e-2, 1e-3)])
+def test_kernels_cost_no_more_of_a_call_than_they_ran(kernel_seconds, most):
+    """Ten calls of a millisecond each, of which the rest is the host's; with the profiler on they may be slower."""
+    of = session(measured(), sessions.kernels("r1", fusion_1=kernel_seconds))
+    weights = weights_of_call(of, of.runs["r1"], module_of(of, of.runs["r1"]))
+    assert (weights.seconds, weights.scope_seconds or 1e-3) == (pytest.approx(most), pytest.approx(1e-3))
+    assert weights.shares == {"fusion.1": 1.0}
+
+
 def test_the_longest_kernel_is_that_of_all_captures_together():
     first = [*measured(), sessions.kernels("r1", fusion_1=1e-3, fusion_2=2e-3)]
     longest = longest_kernel(session(first, measured("r2"), sessions.kernels("r2", fusion_1=5e-3)))

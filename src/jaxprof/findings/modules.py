@@ -62,9 +62,13 @@ def weights_of_call(session: Session, run: Run, module: Module) -> KernelWeights
         shares = {kernel.name: kernel.self_seconds / captured_seconds for kernel in reversed(captured.kernels)}
         calls = [kernel.per_call_seconds for kernel in captured.kernels]
         known = sum(seconds for seconds in calls if seconds is not None) or None
-        return KernelWeights(
-            scope="call", shares=shares, seconds=known if median is None else median, low=low, high=high
-        )
+        if median is None or known is None or known >= median:  # with the profiler on they may take longer
+            return KernelWeights(
+                scope="call", shares=shares, seconds=known if median is None else median, low=low, high=high
+            )
+        # the rest of the call is the host's: dispatch, and the Python of a wrapper around jit
+        low, high = (None if bound is None else bound * known / median for bound in (low, high))
+        return KernelWeights(scope="call", shares=shares, seconds=known, low=low, high=high, scope_seconds=median)
     machine = machine_of_run(run, ceilings_for(session, run))
     ranked = ranking_on(machine, module, kernels(module), None)
     if ranked.basis != "least":
