@@ -60,8 +60,12 @@ def test_where_psutil_knows_nothing_all_is_unknown(monkeypatch):
     for name in ("cpu_times", "virtual_memory", "cpu_freq", "getloadavg", "cpu_count"):
         monkeypatch.setattr(psutil, name, missing)
     reading = HostSampler(limits=Limits()).read()
-    assert (reading.utilisation, reading.memory_used_bytes, reading.memory_limit_bytes) == (None, None, None)
-    assert (reading.load_average, reading.clock_hertz, reading.core_utilisation) == (None, None, [])
+    assert reading.utilisation is None
+    assert reading.memory_used_bytes is None
+    assert reading.memory_limit_bytes is None
+    assert reading.load_average is None
+    assert reading.clock_hertz is None
+    assert reading.core_utilisation == []
 
 
 def test_a_cgroup_with_less_memory_than_the_machine_is_the_limit(tmp_path):
@@ -181,7 +185,9 @@ def test_the_machine_is_read_and_nothing_is_started(tmp_path):
     machine = read_machine(tmp_path)
     assert machine.pci == (PciDevice("0000:1b:00.0", 0x10DE, 0x2335, 0x030200),)
     assert machine.pci[0].is_display
-    assert (machine.nvidia_driver, machine.nvidia_proc_gpus, machine.tpu_nodes) == ("570.86.15", 1, ("/dev/accel0",))
+    assert machine.nvidia_driver == "570.86.15"
+    assert machine.nvidia_proc_gpus == 1
+    assert machine.tpu_nodes == ("/dev/accel0",)
     found = read_target(str(tmp_path / "bin/python"))
     assert found.packages == {"jax": "0.9.1", "jax-cuda12-plugin": "0.9.1"}
     assert found.jax_extras == ("cuda12", "tpu")
@@ -204,7 +210,9 @@ def test_readings_follow_the_order_and_lost_gpus_are_unknown():
     assert [reading.utilisation is None for reading in readings[::3]] == [False, True]
     module.broken = dict.fromkeys([*module.asked, "nvmlDeviceGetTemperatureV"], GPU_IS_LOST)
     reading = monitor.read()[0]
-    assert (reading.device, reading.utilisation, reading.memory_used_bytes) == ("cuda:0", None, None)
+    assert reading.device == "cuda:0"
+    assert reading.utilisation is None
+    assert reading.memory_used_bytes is None
 
 
 def test_readings_follow_a_gpu_to_its_new_number():
@@ -322,7 +330,10 @@ def test_silent_recorder_is_reported_and_its_return():
     watch, word = SilenceWatch(os.getpid()), Heartbeat(since_seconds=95.0, step=188)
     assert watch.look(102.0, 100.0, word) is None
     silent = watch.look(107.0, 100.0, word)
-    assert (silent.silent_seconds, silent.since_seconds, silent.step, silent.over) == (100.0, 95.0, 188, False)
+    assert silent.silent_seconds == 100.0
+    assert silent.since_seconds == 95.0
+    assert silent.step == 188
+    assert silent.over is False
     assert silent.wait.state in "RS"
     assert watch.look(108.0, 100.0, word) is None, "not each time"
     assert watch.look(114.0, 100.0, word) is not None

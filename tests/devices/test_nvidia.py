@@ -56,14 +56,19 @@ def unknown(nvml):
 def test_a_gpu_is_listed_with_all_that_it_tells():
     listing = Nvml(FakeNvml(Chip(), Chip(uuid=UUID_B))).listing()
     first, second = listing.gpus
-    assert (listing.driver, listing.cuda, listing.problem) == ("570.86.15", "12.8", "")
-    assert (first.number, first.kind, first.uuid, first.pci_bus_id) == (0, "NVIDIA H200", UUID_A, "0000:1b:00.0")
-    assert (first.memory_limit_bytes, first.memory_used_bytes, first.memory_free_bytes) == (
-        140 * GIB,
-        10 * GIB,
-        130 * GIB,
-    )
-    assert (first.compute_capability, first.mig_enabled, first.mig) == ("9.0", False, ())
+    assert listing.driver == "570.86.15"
+    assert listing.cuda == "12.8"
+    assert listing.problem == ""
+    assert first.number == 0
+    assert first.kind == "NVIDIA H200"
+    assert first.uuid == UUID_A
+    assert first.pci_bus_id == "0000:1b:00.0"
+    assert first.memory_limit_bytes == 140 * GIB
+    assert first.memory_used_bytes == 10 * GIB
+    assert first.memory_free_bytes == 130 * GIB
+    assert first.compute_capability == "9.0"
+    assert first.mig_enabled is False
+    assert first.mig == ()
     assert (second.number, second.uuid) == (1, UUID_B)
 
 
@@ -195,11 +200,15 @@ def test_an_instance_has_its_memory_and_its_chips_address():
     nvml = Nvml(FakeNvml(split_gpu()))
     (gpu,) = nvml.listing().gpus
     (instance,) = gpu.mig
-    assert (gpu.mig_enabled, instance.uuid, instance.memory_limit_bytes) == (True, "MIG-1", 16 * GIB)
+    assert gpu.mig_enabled is True
+    assert instance.uuid == "MIG-1"
+    assert instance.memory_limit_bytes == 16 * GIB
     assert (instance.pci_bus_id, instance.compute_capability) == (gpu.pci_bus_id, "9.0")
     reading = nvml.read(instance.nvml_key, "cuda:0")
     assert (reading.memory_used_bytes, reading.memory_limit_bytes) == (2 * GIB, 16 * GIB)
-    assert (reading.temperature_celsius, reading.utilisation, reading.power_watts) == (64.0, None, None)
+    assert reading.temperature_celsius == 64.0
+    assert reading.utilisation is None
+    assert reading.power_watts is None
 
 
 def test_processes_are_told_with_name_and_user_once_each():
@@ -247,8 +256,12 @@ def test_wiring_names_the_way_to_each_other_gpu():
     chips = [Chip(bus=b"00000000:1B:00.0", **links), Chip(bus=b"00000000:2B:00.0"), Chip(bus=b"00000000:9B:00.0")]
     wiring = Nvml(FakeNvml(*chips)).wiring(0)
     assert [(each.gpu, each.over) for each in wiring.connections] == [("1", "NV4"), ("2", "SYS")]
-    assert (wiring.nvlinks_up, wiring.nvlinks_down, wiring.nvlinks_to_switch) == (4, 2, 0)
-    assert (wiring.pcie_generation, wiring.pcie_generation_limit, wiring.pcie_lanes) == (1, 5, 16)
+    assert wiring.nvlinks_up == 4
+    assert wiring.nvlinks_down == 2
+    assert wiring.nvlinks_to_switch == 0
+    assert wiring.pcie_generation == 1
+    assert wiring.pcie_generation_limit == 5
+    assert wiring.pcie_lanes == 16
     assert wiring.performance_state == 0
 
 

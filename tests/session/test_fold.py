@@ -88,7 +88,10 @@ def test_the_line_that_closes_a_run_ends_it(status):
     """An engine that was killed has said nothing of its end itself."""
     begun = (started(), e.PhaseStarted(run="r1", phase="compile"))
     run = folded(*begun, closed(status, monotonic_seconds=8.0))
-    assert (run.status, run.current_phase, run.over, run.ended_seconds) == (status, "", True, 8.0)
+    assert run.status == status
+    assert run.current_phase == ""
+    assert run.over is True
+    assert run.ended_seconds == 8.0
     assert run.shown.over
     run = folded(*begun, finished("ok", monotonic_seconds=7.0), closed(status, monotonic_seconds=8.0))
     assert (run.status, run.ended_seconds) == (status, 7.0), "the log's word on how, the engine's on when"
@@ -230,8 +233,12 @@ def test_notices_of_a_million_kinds_are_few():
 
 def test_a_side_of_a_comparison_is_called_by_its_side():
     run, side = folded(), Run("r2", replace(SPEC, side="B"))
-    assert (run.label, run.variant, run.as_baseline) == ("selu jit gpu:1", "jit", "jit")
-    assert (side.label, side.variant, side.as_baseline) == ("B selu jit gpu:1", "B jit", "B")
+    assert run.label == "selu jit gpu:1"
+    assert run.variant == "jit"
+    assert run.as_baseline == "jit"
+    assert side.label == "B selu jit gpu:1"
+    assert side.variant == "B jit"
+    assert side.as_baseline == "B"
 
 
 @pytest.mark.parametrize(
@@ -250,7 +257,9 @@ def test_device_kind_of_a_run(devices, kind):
 
 def test_of_much_output_the_last_lines_stay_in_memory():
     run = folded(*(e.LogLine(run="r1", stream="stdout", text=str(number)) for number in range(10_003)))
-    assert (len(run.log), run.log[0].text, run.log[-1].text) == (10_000, "3", "10002")
+    assert len(run.log) == 10_000
+    assert run.log[0].text == "3"
+    assert run.log[-1].text == "10002"
 
 
 RUN = program_events.RUN

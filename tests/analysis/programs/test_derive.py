@@ -51,10 +51,14 @@ def test_columns_hold_what_was_done_in_their_time():
 def test_a_program_that_runs_lasts_until_its_last_event():
     session = made.session(*made.steady(4, {"device_busy": 1.0}), wall=None)
     found = program_result(session, made.RUN)
-    assert (found.wall_seconds, found.ended, found.exit_code) == (4.0, False, None)
+    assert found.wall_seconds == 4.0
+    assert found.ended is False
+    assert found.exit_code is None
     session.apply(made.sampled(4, 1.0, {"waiting": 1.0}))
     again = program_result(session, made.RUN)
-    assert (again.wall_seconds, again.states["waiting"], again.states["device_busy"]) == (5.0, 1.0, 4.0)
+    assert again.wall_seconds == 5.0
+    assert again.states["waiting"] == 1.0
+    assert again.states["device_busy"] == 4.0
 
 
 def test_events_of_other_runs_extend_a_running_program():
@@ -79,13 +83,17 @@ def test_functions_are_grouped_by_definition():
     rows = [made.compiled("<lambda>", defined_at=made.at(line, "")) for line in (4, 9, 4)]
     more = made.compiled("<lambda>", "shape", defined_at=made.at(9, ""), count=99)
     found = {one.defined_at.line: one for one in made.result(*rows, more).functions}
-    assert (found[4].count, found[9].count, found[9].reason("shape").count) == (2, 100, 99)
+    assert found[4].count == 2
+    assert found[9].count == 100
+    assert found[9].reason("shape").count == 99
 
 
 def test_a_loop_has_its_rate_and_its_jitter():
     """The one that took most; too few steps have no jitter."""
     steps = made.result(made.steps(500, 0.01), made.steps(500, 0.01), made.steps(10_000, 1e-5, 12)).steps
-    assert (steps.where.line, steps.count, steps.per_second) == (85, 1000, pytest.approx(100.0))
+    assert steps.where.line == 85
+    assert steps.count == 1000
+    assert steps.per_second == pytest.approx(100.0)
     assert (steps.median_seconds, steps.jitter) == pytest.approx((0.01, 0.02))
     assert made.result(made.steps(3, 0.01)).steps.jitter is None
 
@@ -121,7 +129,10 @@ def test_planned_program_has_no_time_line():
     session = fold(made.HEADER, made.program(wall=None)[:1])
     found = program_result(session, made.RUN)
     assert session.programs == [session.runs[made.RUN]]
-    assert (found.wall_seconds, found.argv, found.functions, found.findings) == (0.0, ("train.py",), (), ())
+    assert found.wall_seconds == 0.0
+    assert found.argv == ("train.py",)
+    assert found.functions == ()
+    assert found.findings == ()
 
 
 def test_rows_without_anything_in_them_are_taken_for_nothing():
@@ -139,8 +150,12 @@ def test_the_passes_of_the_hot_loop_are_counted_by_their_numbers():
     found = made.result(
         made.steps(2400, 6.2e-3), passes(7, [0.5] * 4), passes(20, [0.5] * 2, began_seconds=BEGAN + 9)
     ).iterations
-    assert (found.numbered_by, found.first, found.last) == ("step", 7, 21)
-    assert (found.count, found.timed, found.seconds) == (15, 6, 3.0)
+    assert found.numbered_by == "step"
+    assert found.first == 7
+    assert found.last == 21
+    assert found.count == 15
+    assert found.timed == 6
+    assert found.seconds == 3.0
 
 
 LATER = {"began_seconds": BEGAN + 30}

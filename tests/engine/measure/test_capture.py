@@ -44,14 +44,20 @@ def captured(monkeypatch, call_seconds):
 @pytest.mark.parametrize(("call_seconds", "calls"), [(0.0, 20), (0.015, 20), (0.03, 10), (0.1, 2), (0.2, 2), (20.0, 2)])
 def test_calls_are_captured_for_a_third_of_a_second(monkeypatch, call_seconds, calls):
     made, events, options = captured(monkeypatch, call_seconds)
-    assert (made, options["calls"], options["seconds"]) == (calls, calls, [1.0] * calls)
-    assert (options["timed_seconds"], options["kind"], events) == (call_seconds, "run", [])
+    assert made == calls
+    assert options["calls"] == calls
+    assert options["seconds"] == [1.0] * calls
+    assert options["timed_seconds"] == call_seconds
+    assert options["kind"] == "run"
+    assert events == []
 
 
 def test_a_call_that_is_too_long_to_repeat_is_told_as_no_data(monkeypatch):
     made, (event,), _ = captured(monkeypatch, 20.5)
     (row,) = event.rows
-    assert (made, event.kind, row.code) == (0, "run", "not_captured")
+    assert made == 0
+    assert event.kind == "run"
+    assert row.code == "not_captured"
     assert "a call takes 20 s" in row.message
 
 
@@ -144,7 +150,10 @@ def test_a_capture_reads_the_profile_and_leaves_nothing(monkeypatch, tmp_path):
     assert under_profiler == [True] * 2
     assert (profiler.options.python_tracer_level, profiler.options.host_tracer_level) == (0, 2)
     ((existed, kind, given),) = read
-    assert (existed, kind, given["calls"], given["timed_seconds"]) == (True, "run", 2, 1.0)
+    assert existed is True
+    assert kind == "run"
+    assert given["calls"] == 2
+    assert given["timed_seconds"] == 1.0
     assert len(given["seconds_of_calls"]) == 2
     assert [event.type for event in events] == ["phase_started", "trust_reported", "phase_ended"]
     assert all(folder.parent == tmp_path / "scratch" for folder in profiler.folders)

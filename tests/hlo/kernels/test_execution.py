@@ -172,7 +172,9 @@ def test_asynchronous_pairs_are_one_kernel():
         "start": True, "general": True, "move": True, "sum": False,
     }  # fmt: skip
     assert [kernel.opcode for kernel in found.values()] == ["all-reduce", "all-gather", "copy", "add"]
-    assert (found["start"].kind, found["start"].flops, found["start"].bytes) == ("all-reduce", 64, 512)
+    assert found["start"].kind == "all-reduce"
+    assert found["start"].flops == 64
+    assert found["start"].bytes == 512
     assert (found["general"].bytes_written, found["move"].bytes) == (1024, 512)
 
 
@@ -208,7 +210,10 @@ def test_how_groups_are_read():
 def test_a_permute_has_its_pairs_and_no_group():
     for pairs, read in (("{{0,1},{1,0}}", ((0, 1), (1, 0))), ("{}", None)):
         found = collective(f"collective-permute(x), channel_id=1, source_target_pairs={pairs}")
-        assert (found.opcode, found.groups, found.group_size, found.bytes) == ("collective-permute", read, None, 4096)
+        assert found.opcode == "collective-permute"
+        assert found.groups == read
+        assert found.group_size is None
+        assert found.bytes == 4096
 
 
 @pytest.mark.parametrize(("kept", "opcode"), [(256, "reduce-scatter"), (1024, "all-reduce")])
@@ -218,7 +223,9 @@ def test_fusion_keeping_a_part_is_a_reduce_scatter(kept, opcode):
         ROOT mine = f32[{kept}]{{0}} dynamic-slice(r, p1), dynamic_slice_sizes={{{kept}}}
     """
     (found,) = collectives(written(fused(inside, "f32[1024]{0}", "u32[]", kind="kCustom")))
-    assert (found.opcode, found.bytes, found.groups) == (opcode, 4096, ((0, 1, 2, 3),))
+    assert found.opcode == opcode
+    assert found.bytes == 4096
+    assert found.groups == ((0, 1, 2, 3),)
 
 
 _SMALL = """
@@ -294,7 +301,9 @@ def test_a_small_call_is_one_kernel_unless_it_has_loops():
         }
     """
     (call,) = kernels(written(text))
-    assert (call.name, call.count, call.flops) == ("call", 1, 16)
+    assert call.name == "call"
+    assert call.count == 1
+    assert call.flops == 16
     assert [kernel.name for kernel in kernels(written(text.replace("xla_cpu_small_call", "other")))] == ["a", "n"]
 
 
@@ -312,5 +321,7 @@ def test_cost_of_a_loop_in_a_capture_is_that_of_its_body():
 @pytest.mark.parametrize(("second", "flops"), [("negate(p)", 8.0), ("copy(p)", None)])
 def test_the_cost_of_branches_is_known_if_they_are_alike(second, flops):
     named = _named(_SMALL.format(body=_BRANCH, second=second, marks=""), "y", "loop")
-    assert (named["y"].kind, named["y"].flops, named["y"].unsized) == ("branch", flops, flops is None)
+    assert named["y"].kind == "branch"
+    assert named["y"].flops == flops
+    assert named["y"].unsized == (flops is None)
     assert (named["loop"].flops is None) == (flops is None)

@@ -44,8 +44,12 @@ def test_listing_reads_summaries_of_the_newest_first(library):
     (library.folder / "folder.jaxprof").mkdir()
     (library.folder / "notes.txt").touch()
     new, old, odd = list(library.entries())
-    assert (new.name, new.complete, new.live) == ("new", False, False)
-    assert (old.name, old.complete, old.workloads) == ("old", True, ["selu"])
+    assert new.name == "new"
+    assert new.complete is False
+    assert new.live is False
+    assert old.name == "old"
+    assert old.complete is True
+    assert old.workloads == ["selu"]
     assert [closed.median_seconds for closed in old.closed] == [1e-3]
     assert odd.header is None
     assert "neither a session nor a profile" in odd.problem
@@ -183,10 +187,16 @@ def test_a_job_is_one_entry_between_the_sessions(library):
     assert [entry.path for entry in library.entries(1)] == [new]
     assert library.paths() == [new, old]
     entry = list(library.entries())[1]
-    assert (entry.name, entry.workloads, entry.problem) == ("train.jaxprof.d", ["train.py"], "")
-    assert (entry.complete, entry.live, entry.modified_seconds) == (True, False, 2e9)
+    assert entry.name == "train.jaxprof.d"
+    assert entry.workloads == ["train.py"]
+    assert entry.problem == ""
+    assert entry.complete is True
+    assert entry.live is False
+    assert entry.modified_seconds == 2e9
     assert entry.size_bytes == sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    assert (entry.job.by_status, entry.job.missing, entry.job.count) == ({"ok": 3}, 0, 3)
+    assert entry.job.by_status == {"ok": 3}
+    assert entry.job.missing == 0
+    assert entry.job.count == 3
     assert entry.job.hosts == ["node0", "node1", "node2"]
 
 
