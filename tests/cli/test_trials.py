@@ -78,6 +78,25 @@ def test_change_without_effect_is_reported(call, loop, tmp_path):
     assert [run.status for run in load(tmp_path / "s.jaxprof", Session).runs.values()] == ["ok", "failed"]
 
 
+FOLDED = """
+import jax, jax.numpy as jnp, numpy
+TABLE = numpy.ones((1000, 1000), "float32")
+
+def step(x):
+    return x * jax.lax.reduce_window(jnp.asarray(TABLE), -jnp.inf, jax.lax.max, (48, 48), (1, 1), "SAME").sum()
+"""
+
+
+@pytest.mark.process
+def test_trial_of_a_compile_without_an_end_names_its_limit(call, tmp_path):
+    """XLA folds that constant for a minute; the engines end both sides after two seconds more than they may take."""
+    (tmp_path / "folded.py").write_text(FOLDED)
+    words = ("--try", "slow_llvm", "--arg", "f32[]", "--max-seconds", "2", "--out", tmp_path / "s.jaxprof")
+    tried = call("compare", f"{tmp_path / 'folded.py'}:step", *words)
+    assert tried.code == 1
+    assert "B, LLVM at level 0, compile: not over after" in tried.out
+
+
 REFUSED = {
     ("selu", "gelu", "--try"): "--try changes one target",
     ("selu", "--try", "no_such_code"): "unknown finding 'no_such_code'",

@@ -101,6 +101,63 @@ def test_trial_is_reported_with_line_gain_and_results(side):
     assert lines_of(side) == [SAID[side]]
 
 
+ALARM = "E1129 13:31:05.284887   13404 slow_operation_alarm.cc:73] Constant folding an instruction is taking > 1s:"
+FOLDED = '  %sin.7 = f32[9]{0} sine(%constant.4), metadata={op_name="jit(step)/sin" stack_frame_id=2}'
+
+
+def compiled_beside_none(trial, seconds, status="timed out"):
+    """A, whose compile was not over after 26 s, and a change whose compile took so long; None: it was not over either.
+    `status`: how A ended."""
+    spec = e.RunSpec(workload="f.py:step", variant="jit", how="jit", device="cpu:0", side="A", target="/x/f.py:step")
+    sides = [e.SideSpec(label=label, title="") for label in "AB"]
+    events = [
+        e.RunPlanned(run="r1", spec=spec),
+        e.ComparisonPlanned(run="r1", sides=sides, margin=0.02, same_inputs=True),
+        e.RunPlanned(run="r2", spec=replace(spec, side="B", baseline="r1", trial=trial)),
+        e.PhaseStarted(run="r1", phase="compile", monotonic_seconds=10.0),
+        e.LogLine(run="r1", stream="stderr", text=ALARM, monotonic_seconds=11.0),
+        e.LogLine(run="r1", stream="stderr", text=FOLDED, monotonic_seconds=11.0),
+        e.RunFinished(run="r1", status=status, error="its hard cap", monotonic_seconds=36.0),
+        e.PhaseStarted(run="r2", phase="compile", monotonic_seconds=40.0),
+    ]
+    if seconds is not None:
+        events += [e.PhaseEnded(run="r2", phase="compile", seconds=seconds, monotonic_seconds=40.0 + seconds)]
+    ended = "ok" if seconds is not None else "timed out"
+    return fold(HEADER, [*events, e.RunFinished(run="r2", status=ended, error="", monotonic_seconds=65.0)])
+
+
+@pytest.mark.parametrize(
+    ("trial", "seconds", "status", "line"),
+    [
+        (
+            "no_folding",
+            0.16,
+            "timed out",
+            "B, constant folding off, compile: 160 ms; that of A was not over after 26.0 s",
+        ),
+        ("less_llvm", None, "timed out", "B, LLVM at level 0, compile: not over after 25.0 s (timed out)"),
+        ("no_folding", 0.16, "failed", None),
+        ("donate", 0.16, "timed out", None),
+    ],
+    ids=["ends", "does not end either", "A failed", "not tried for its compile"],
+)
+def test_change_beside_a_compile_without_an_end(trial, seconds, status, line):
+    tried = compiled_beside_none(trial, seconds, status)
+    (versus,) = ab_result(tried, "r1").versus
+    assert (verdict_line(versus) == line) is (line is not None)
+    assert ("not over" in verdict_line(versus)) is (line is not None)
+    codes = [found.code for found in explanation(tried, "s").findings]
+    assert ("tried_and_faster" in codes) is (seconds is not None and line is not None)
+
+
+@pytest.mark.parametrize(("status", "is_compiling"), [("timed out", True), ("failed", False)])
+def test_run_that_timed_out_in_its_compile_names_the_pass(status, is_compiling):
+    found = explanation(compiled_beside_none("no_folding", 0.16, status), "s").findings
+    (failed,) = [each for each in found if each.code == "run_failed"]
+    doing = "compiling for 26.0 s, by its log, XLA is in the pass constant_folding, which computes the sin"
+    assert (doing in failed.message) is ("--try slow_constant_folding" in failed.fix) is is_compiling
+
+
 def best(*sides):
     first, *_ = explanation(session_of(*sides), "s").findings or [None]
     return first and (first.code, first.fix, first.where)

@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 _MOST_FINDINGS = 100
 
 
-def compile_run(target: Target, folder: Path, words: Mapping[str, Any]) -> tuple[PlannedRun, Iterable[Finding]]:
-    """Return the run of a function or a workload, and what its compiled program shows. Raises JaxprofError."""
-    from jaxprof.analysis.kernels.hlo_program import CompileOptions
-    from jaxprof.cli.modules import compile_programs
+def compile_run(
+    target: Target, folder: Path, words: Mapping[str, Any], *, needs_findings: bool
+) -> tuple[PlannedRun, Iterable[Finding]]:
+    """Return the run of a function or a workload, and what its compiled program shows; nothing, and without compiling
+    it, unless that is needed. Raises JaxprofError."""
     from jaxprof.runner.device_choice import choose
     from jaxprof.runner.sides import plan_sides, sides_of
 
@@ -36,6 +37,11 @@ def compile_run(target: Target, folder: Path, words: Mapping[str, Any]) -> tuple
     side = sides[0]
     device, *_ = choose([words["device"]] if words["device"] else [], side.interpreter, note, side.environment)
     (original,) = plan_sides(sides, side_options(words, folder, device=device))
+    if not needs_findings:
+        return original, ()
+    from jaxprof.analysis.kernels.hlo_program import CompileOptions
+    from jaxprof.cli.modules import compile_programs
+
     options = CompileOptions(
         variant=original.spec.variant,
         preset=words["preset"],

@@ -16,7 +16,7 @@ from jaxprof.events import ResultsCompared, SideSpec
 from jaxprof.facts import Fact, Facts, optional, pick, within
 from jaxprof.facts.runs import REVISION, TIMES_COMPARED, interval_beside
 from jaxprof.facts.units import INDEX, LIST, NUMBER, OBJECT, ROWS, TEXT, TEXT_BY_NAME, TRUTH
-from jaxprof.findings.trials import times_tried, trial_of
+from jaxprof.findings.trials import compile_seconds_beside_none, times_tried, trial_of
 from jaxprof.stats.comparison import TimeComparison, more_launches
 
 
@@ -67,6 +67,8 @@ def _trial_line(versus: AbVersus) -> str:
     folder = run.plan.target.rpartition(":")[0].rpartition("/")[0]
     where = f" at {and_more([line.short(folder) for line in lines], 3)}" if lines else ""
     head = f"{versus.label}, {trial.title}{where}{', compile' * trial.compiles}"
+    if run.over and run.status != "ok" and trial.compiles and run.cut_compile_seconds is not None:
+        return f"{head}: not over after {seconds(run.cut_compile_seconds)} ({run.status})"
     if run.over and run.status != "ok":
         return f"{head}: {run.status}, {run.error.partition(chr(10))[0]}"
     ratio = times.ratio_text.replace("×", " times as fast", 1)
@@ -76,6 +78,8 @@ def _trial_line(versus: AbVersus) -> str:
         "same": f"no faster, within ± {percent(times.margin)}",
         "inconclusive": f"cannot be told: {', '.join(filter(None, (ratio if times.ratio else '', times.reason)))}",
     }[times.verdict]
+    if (ends := compile_seconds_beside_none(versus)) is not None:
+        return f"{head}: {seconds(ends[0])}; that of A was not over after {seconds(ends[1])}"
     results = run.results
     expected = ", as expected" if trial.other_numbers else ""
     if results is None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from jaxprof.analysis.kernels.measured import capture_of, passes_in, stage_times
 from jaxprof.analysis.kernels.memory import memory_of_run, message_of
 from jaxprof.analysis.opener import module_of
+from jaxprof.analysis.programs.xla_log import xla_work
 from jaxprof.analysis.runs.ab import AbResult, ab_results
 from jaxprof.analysis.runs.run_result import result
 from jaxprof.analysis.runs.speedup import AbVersus
@@ -32,7 +33,8 @@ from jaxprof.findings.explanation import (
     run_verification,
 )
 from jaxprof.findings.out_of_memory import figures_text, held_text, lines_of, message_remedies, tried_remedies
-from jaxprof.findings.trials import times_tried, trial_of
+from jaxprof.findings.trials import compile_seconds_beside_none, times_tried, trial_of
+from jaxprof.findings.xla_parts import shortening, work_text
 from jaxprof.hlo.source import is_own
 from jaxprof.session import Run, Session
 from jaxprof.session.run import IMPORTED
@@ -183,7 +185,13 @@ def _failure_finding(session: Session, run: Run, verify: str) -> Finding:
     picture, end = memory_of_run(session, run.id), run.shown
     error = f"{run.label} {end.text.splitlines()[0]}"
     if picture is None or picture.asked_bytes is None:
-        found = _FAILED.complete(Finding(_FAILED.code, error, own_fix=end.hint or None, scope="call", fault=True))
+        fix = end.hint
+        if run.cut_compile_seconds is not None and run.ended_seconds is not None:
+            function, compiled = run.plan.target or run.plan.workload, run.cut_compile_seconds
+            work = xla_work(run, function.rpartition(":")[2], run.ended_seconds - compiled, run.ended_seconds)
+            error += f"; it had been compiling for {seconds(compiled)}, {work_text(work)}"
+            fix = " ".join(shortening(work, function)) or fix
+        found = _FAILED.complete(Finding(_FAILED.code, error, own_fix=fix or None, scope="call", fault=True))
         return replace(found, held=True, verify=verify, run=run.id)
     message, schedule, limit = message_of(run), picture.schedule, None
     refused = message is not None and message.is_refusal
@@ -288,6 +296,8 @@ def side_items(compared: AbResult, name: str) -> Iterator[Finding | Abstention]:
     for versus in compared.versus:
         if versus.run.plan.trial and (versus.times.verdict == "slower" or versus.run.status != "ok"):
             continue  # what the side is called says so: nothing is to be changed
+        if compile_seconds_beside_none(versus) is not None:
+            continue  # more launches would end no compile of A
         if versus.times.verdict in ("faster", "slower") and (same := _same_program(compared, versus)) is not None:
             yield same
         elif versus.times.verdict == "slower" and first is not None:
@@ -343,7 +353,8 @@ def _is_better(versus: AbVersus) -> bool:
     """Return whether a change that was tried is faster, and computes the same, or what it is meant to."""
     results = versus.run.results
     is_true = results is None or results.agree or (results.alike and trial_of(versus.run.plan.trial).other_numbers)
-    return versus.run.status == "ok" and times_tried(versus).verdict == "faster" and is_true
+    is_faster = times_tried(versus).verdict == "faster" or compile_seconds_beside_none(versus) is not None
+    return versus.run.status == "ok" and is_faster and is_true
 
 
 def _trial_finding(compared: AbResult, versus: AbVersus) -> Finding:
@@ -351,9 +362,12 @@ def _trial_finding(compared: AbResult, versus: AbVersus) -> Finding:
     first = compared.sides[0]
     whole = first.one_time_phases.get("compile") if trial.compiles else first.summary and first.summary.median
     saved = [whole * (1 - 1 / ratio) if whole and ratio else None for ratio in (times.ratio, times.low, times.high)]
+    gain = f"the {'compile' if trial.compiles else 'call'} is {times.ratio_text} as fast"
+    if (ends := compile_seconds_beside_none(versus)) is not None:
+        gain = f"the compile takes {seconds(ends[0])}; without, it was not over after {seconds(ends[1])}"
     return Finding(
         _TRIED.code,
-        f"with {trial.title} the {'compile' if trial.compiles else 'call'} is {times.ratio_text} as fast",
+        f"with {trial.title} {gain}",
         tuple(run.trial.lines) if run.trial is not None else (),
         own_fix=trial.fix,
         scope="compile" if trial.compiles else "call",

@@ -97,7 +97,8 @@ PROPOSED: Mapping[str, Sequence[str]] = {
 """Names of the trials of each finding that has some."""
 MOST_TRIALS = 5
 """Largest number of trials in one comparison: each takes its share of the time."""
-_AT_A_LINE = ("map", "unroll")
+AT_A_LINE = ("map", "unroll")
+"""Trials that change calls at the line of their finding."""
 
 
 def trial_of(name: str) -> TriedChange:
@@ -144,6 +145,17 @@ def times_tried(versus: AbVersus) -> TimeComparison:
     return versus.compiling if trial_of(versus.run.plan.trial).compiles and versus.compiling else versus.times
 
 
+def compile_seconds_beside_none(versus: AbVersus) -> tuple[float, float] | None:
+    """Return how long the compile of a change took, and how long A had been compiling without an end, where the change
+    is tried for that and made it shorter; else None."""
+    if not trial_of(versus.run.plan.trial).compiles or versus.uncompiled_seconds is None:
+        return None
+    phase, uncompiled = versus.run.phases.get("compile"), versus.uncompiled_seconds
+    if phase is None or phase.seconds is None or phase.seconds >= uncompiled:
+        return None
+    return phase.seconds, uncompiled
+
+
 def proposed(findings: Iterable[Finding], code: str = "") -> list[ProposedChange]:
     """Return the trials of these findings, each once; with `code`, one of `PROPOSED`, those of that finding, for every
     call if it was not found."""
@@ -152,5 +164,5 @@ def proposed(findings: Iterable[Finding], code: str = "") -> list[ProposedChange
     trials: dict[tuple[str, SourceLocation], str] = {}
     for why, line in lines:
         for name in PROPOSED[why]:
-            trials.setdefault((name, line if name in _AT_A_LINE else NOWHERE), why)
+            trials.setdefault((name, line if name in AT_A_LINE else NOWHERE), why)
     return [ProposedChange(name, why, line) for (name, line), why in trials.items()]

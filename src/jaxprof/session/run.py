@@ -261,6 +261,16 @@ class Run:
         return self.end(deserted=self.deserted)
 
     @property
+    def cut_compile_seconds(self) -> float | None:
+        """How long its first launch had been compiling when the run was ended from outside; None if it was not."""
+        phase = self.phases.get("compile")
+        if phase is None or phase.ended_seconds is not None or self.status not in ("timed out", "cancelled"):
+            return None
+        if phase.started_seconds is None or self.ended_seconds is None:
+            return None
+        return self.ended_seconds - phase.started_seconds
+
+    @property
     def present_phases(self) -> dict[str, Phase]:
         """Phases of the launch that was started last, by name."""
         return self.launches[-1].phases if self.launches else self.phases

@@ -7,10 +7,12 @@ is inferred from anything else: without these lines the pass is unknown.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from jaxprof.base.values import dataclass, field, frozen
-from jaxprof.events import LogLine
+
+if TYPE_CHECKING:
+    from jaxprof.session import Run
 
 PASS_LOG = "TF_CPP_MIN_LOG_LEVEL=0 TF_CPP_VMODULE=hlo_pass_pipeline=1"
 """Variables with which XLA announces each pass on stderr, as in jax 0.7 to 0.12."""
@@ -41,13 +43,15 @@ class _Passes:
     """Monotonic time of the last line."""
 
 
-def xla_work(log: Iterable[LogLine], function: str, began_seconds: float, now: float) -> XlaWork | None:
+def xla_work(run: Run, function: str, began_seconds: float, now: float) -> XlaWork | None:
     """Return what XLA does at `now`, in a compile of `function` that goes on since `began_seconds`; None if its log
-    does not say so. Both are monotonic times."""
+    does not say so, or was cut. Both are monotonic times."""
+    if any(warning.code == "output_cut" for warning in run.warnings):
+        return None
     threads: dict[str, _Passes] = {}
     """By the system's id of the thread that compiles."""
     folded, warned = "", False
-    for line in log:
+    for line in run.log:
         if line.monotonic_seconds < began_seconds - _SINCE_SECONDS:
             continue
         if warned and (found := _FOLDED.match(line.text)):

@@ -154,6 +154,8 @@ class AbVersus:
     times: TimeComparison
     compiling: TimeComparison | None = None
     """The compiles of both; None if unknown."""
+    uncompiled_seconds: float | None = None
+    """How long A had been compiling when it was ended; None if its compile ended."""
 
     @property
     def label(self) -> str:
@@ -169,9 +171,8 @@ def side_versus(session: Session, before: Run, after: Run) -> AbVersus | None:
 
 def ab_versus(session: Session, baseline: Run, run: Run) -> AbVersus:
     """Return a side compared with A, `baseline`."""
-    return AbVersus(
-        run, compare_times(session, baseline, run), compare_once(baseline, run, ("compile",)).get("compile")
-    )
+    compiling = compare_once(baseline, run, ("compile",)).get("compile")
+    return AbVersus(run, compare_times(session, baseline, run), compiling, baseline.cut_compile_seconds)
 
 
 def _compare_runs(baseline: Run, run: Run) -> TimeComparison:

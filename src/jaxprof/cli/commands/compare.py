@@ -184,7 +184,7 @@ def _try_changes(targets: Sequence[Target], code: str, folder: Path, words: dict
     """Measure the one target and the trials of its findings; with `code`, those of this finding alone."""
     from jaxprof.cli.trials import compile_run, plan_recorded
     from jaxprof.findings.catalogue import find_entry
-    from jaxprof.findings.trials import MOST_TRIALS, PROPOSED, proposed
+    from jaxprof.findings.trials import AT_A_LINE, MOST_TRIALS, PROPOSED, proposed
     from jaxprof.runner.sides import plan_trials
 
     differing = ("revision", "environment_b", "settings_b", "precision_b", "python_b", *_COMPILED[:3], "no_run")
@@ -194,7 +194,12 @@ def _try_changes(targets: Sequence[Target], code: str, folder: Path, words: dict
     if code and (code := find_entry(code, PROPOSED).code) not in PROPOSED:
         raise UsageError(f"nothing can be tried of {code}", f"--try takes {', '.join(sorted(PROPOSED))}.")
     (target,) = targets
-    original, findings = compile_run(target, folder, words) if target.is_code else plan_recorded(target, words)
+    if target.is_code:
+        # A program whose compile does not end shows nothing; what changes the whole program can be tried all the same.
+        needs_findings = not code or any(name in AT_A_LINE for name in PROPOSED[code])
+        original, findings = compile_run(target, folder, words, needs_findings=needs_findings)
+    else:
+        original, findings = plan_recorded(target, words)
     trials = proposed(findings, code)
     if not trials:
         shown = ", ".join(sorted({finding.code for finding in findings})) or "none"

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from jaxprof.analysis.programs.functions import most_frequent, row_seconds
 from jaxprof.analysis.programs.result import TINY_OPERATIONS, ProgramResult, is_single
-from jaxprof.analysis.programs.xla_log import CODE, FOLDING, PASS_LOG, xla_work
-from jaxprof.analysis.target import command
+from jaxprof.analysis.programs.xla_log import PASS_LOG, xla_work
 from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe
 from jaxprof.base.units import bytes_, counted, integer, percent, seconds
@@ -15,7 +14,7 @@ from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding
 from jaxprof.events.programs import UNROLLED
 from jaxprof.findings.programs.claims import Claims, check
-from jaxprof.findings.trials import PROPOSED, TRIALS
+from jaxprof.findings.xla_parts import shortening, work_text
 from jaxprof.session.files import path_word
 
 if TYPE_CHECKING:
@@ -166,10 +165,6 @@ def large_program(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         )
 
 
-_SLOW_PARTS = ((FOLDING, "slow_constant_folding"), (CODE, "slow_llvm"), ("autotun", "slow_autotuning"))
-"""What XLA is busy with, or a part of its name, and the code whose trials shorten that."""
-
-
 @check(
     "a compile does not end",
     "XLA has been compiling one program for 20 seconds and goes on, or the program was ended in that compile. The "
@@ -179,13 +174,12 @@ _SLOW_PARTS = ((FOLDING, "slow_constant_folding"), (CODE, "slow_llvm"), ("autotu
 )
 def unfinished_compile(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     goes_on = not result.ended and not result.run.deserted
-    is_cut = any(warning.code == "output_cut" for warning in result.run.warnings)  # what XLA said last is not there
     for stage in result.running:
         took = result.stage_seconds(stage)
         if stage.stage != "compile" or took < UNFINISHED_SECONDS:
             continue
         now = result.began_seconds + result.wall_seconds
-        work = xla_work(() if is_cut else result.run.log, stage.function, stage.began_seconds, now)
+        work = xla_work(result.run, stage.function, stage.began_seconds, now)
         lines, fixes = _made_by(stage.made_by), list[str]()
         loops = _unrolled_loops(result, {stage.function}, result.states.get("trace", 0.0), stage.operations)
         size = f": {counted(stage.operations, 'operation')}" if stage.operations is not None else ""
@@ -196,22 +190,11 @@ def unfinished_compile(result: ProgramResult, _claims: Claims) -> Iterator[Findi
         folded: list[SourceLocation] = []
         if is_large and lines:
             fixes.append("jax.lax.scan, fori_loop or jax.vmap over what repeats there compiles it once.")
-        if work is None:
-            doing = "the pass is unknown"
-            fixes.append(f"To see the pass, put {PASS_LOG} before the command: XLA then names each on stderr.")
-        else:
+        if work is not None and work.operation:
             folded = [made.place for made in stage.made_by if made.name == work.operation]
-            at = f" at {folded[0].short(result.directory)}" if folded else ""
-            doing = f"by its log, XLA is in the pass {safe(work.part)}"
-            if work.part == CODE:
-                doing = f"by its log, XLA is past its passes, in {CODE}"
-            if work.operation:
-                doing += f", which computes the {safe(work.operation)}{at}"
-            code = next((code for part, code in _SLOW_PARTS if part in work.part), "")
-            for name in PROPOSED.get(code, ()):
-                word = f"{path_word(stage.defined_at.file)}:{stage.function}" if stage.defined_at else stage.function
-                tried = command("compare", "--try", code, word)
-                fixes.append(f"{TRIALS[name].title}: {TRIALS[name].fix}. {tried} tries it.")
+        doing = work_text(work, folded[0].short(result.directory) if folded else "")
+        file = path_word(stage.defined_at.file)
+        fixes += shortening(work, f"{file}:{stage.function}" if file else stage.function)
         began = f"since {seconds(stage.began_seconds - result.began_seconds)} after the start"
         has, then = ("has", "goes on") if goes_on else ("had", "was not over when the program was ended")
         yield Finding(
