@@ -22,7 +22,7 @@ from jaxprof.engine.measure.check import (
     map_arrays,
     precision_of_products,
 )
-from jaxprof.engine.measure.stages import override
+from jaxprof.engine.measure.jax_settings import override
 from jaxprof.events import CheckReported
 from jaxprof.workloads import load_built_in
 from jaxprof.workloads.model import Variant

@@ -13,7 +13,7 @@ from jaxprof.base.operating_system import Limits
 from jaxprof.engine.measure import environment, jax_devices
 from jaxprof.engine.measure.environment import HostLoadMeter
 from jaxprof.engine.measure.jax_devices import describe, find_device, list_devices, platform_of
-from jaxprof.engine.measure.stages import override
+from jaxprof.engine.measure.jax_settings import override
 from tables import rows
 
 

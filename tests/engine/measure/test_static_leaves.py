@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from engine.measure.test_stages import of, reporter
-from jaxprof.engine.measure.stages import as_jitted, compile_ledger, compile_stages
-from jaxprof.engine.measure.static_leaves import ArraysJitted
+from jaxprof.engine.measure.stages import compile_ledger, compile_stages
+from jaxprof.engine.measure.static_leaves import ArraysJitted, as_jitted
 from jaxprof.events import PhaseEnded
 
 

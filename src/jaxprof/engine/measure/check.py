@@ -180,7 +180,7 @@ def precision_of_products(
     """Return the effective precision of the products, as a tolerance's name and as text; empty if there are none."""
     import jax
 
-    from jaxprof.engine.measure.stages import config_value
+    from jaxprof.engine.measure.jax_settings import config_value
 
     dtypes = {
         str(jax.dtypes.canonicalize_dtype(leaf.dtype))

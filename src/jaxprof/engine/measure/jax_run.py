@@ -30,7 +30,8 @@ from jaxprof.engine.measure.control import Reporter
 from jaxprof.engine.measure.jax_devices import describe
 from jaxprof.engine.measure.preflight import available_host_bytes, warn_of_few_samples
 from jaxprof.engine.measure.sampling import MOST_SAMPLES, CallSampler, Plan, Trial
-from jaxprof.engine.measure.stages import StagedProgram, as_jitted, compile_ledger, compile_stages, settings
+from jaxprof.engine.measure.stages import StagedProgram, compile_ledger, compile_stages, settings
+from jaxprof.engine.measure.static_leaves import as_jitted
 from jaxprof.engine.measure.transfer import Arguments, address, output_bytes, passes_through, transfer_in, transfer_out
 from jaxprof.engine.measure.trials import active as active_trial
 from jaxprof.events import BuffersReported, CompileObserved, MemoryReported

@@ -22,7 +22,8 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, Sharding
 
 from jaxprof.base.values import frozen
-from jaxprof.engine.measure.stages import as_jitted, override
+from jaxprof.engine.measure.jax_settings import override
+from jaxprof.engine.measure.static_leaves import as_jitted
 
 _JITS = ("jit", "pjit")
 """Primitive of a nested `jit`: its current name, and its name up to jax 0.7."""

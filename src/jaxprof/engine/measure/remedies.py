@@ -22,7 +22,8 @@ import jax.numpy as jnp
 
 from jaxprof.base.grouping import grouped
 from jaxprof.engine.measure.control import Cancelled, CapReached, Reporter
-from jaxprof.engine.measure.stages import StagedProgram, as_jitted
+from jaxprof.engine.measure.stages import StagedProgram
+from jaxprof.engine.measure.static_leaves import as_jitted
 from jaxprof.engine.measure.trials import donatable
 from jaxprof.events import MemoryReported, RemedyTried, SourceLocation
 from jaxprof.hlo.source import is_own

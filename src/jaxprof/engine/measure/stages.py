@@ -33,7 +33,8 @@ from jax.experimental.compilation_cache import compilation_cache
 from jaxprof.base.files import digests_of_sources
 from jaxprof.base.values import frozen
 from jaxprof.engine.measure.control import Reporter
-from jaxprof.engine.measure.static_leaves import ArraysJitted, is_static
+from jaxprof.engine.measure.jax_settings import config_value, override
+from jaxprof.engine.measure.static_leaves import as_jitted
 from jaxprof.events import BuffersReported, MemoryReported, SourcesRead, TextRecorded, finite
 from jaxprof.hlo.files import DUMP_PASS, reasons_beside
 from jaxprof.hlo.source import own_files
@@ -187,22 +188,6 @@ def settings(device: Any, precision: str, *, compilation_cache_on: bool) -> Iter
         yield
 
 
-def config_value(name: str) -> Any:
-    """Return a value of JAX's configuration; None if this version has no such setting."""
-    return getattr(jax.config, name, None)
-
-
-@contextmanager
-def override(name: str, value: Any) -> Iterator[None]:
-    """Change a setting inside the block, for all threads, because another thread makes the calls."""
-    before = config_value(name)
-    jax.config.update(name, value)
-    try:
-        yield
-    finally:
-        jax.config.update(name, before)
-
-
 @contextmanager
 def _persistent_cache_off() -> Iterator[None]:
     """Turn the persistent cache off inside the block. JAX decides once whether it uses the cache; resetting makes it
@@ -214,15 +199,6 @@ def _persistent_cache_off() -> Iterator[None]:
         compilation_cache.reset_cache()
         yield
     compilation_cache.reset_cache()
-
-
-def as_jitted(function: Callable[..., Any], arguments: tuple[Any, ...] = ()) -> Any:
-    """Return `function` itself if it is compiled already, with its static and donated arguments: by `jax.jit`, flax's
-    `nnx.jit` or equinox's `filter_jit`. Else return its `jit`, in which leaves of `arguments` that are no arrays are
-    static."""
-    if hasattr(function, "lower"):
-        return function
-    return ArraysJitted(function) if any(map(is_static, jax.tree.leaves(arguments))) else jax.jit(function)
 
 
 def _trace(jitted: Any, arguments: tuple[Any, ...]) -> tuple[Any, Callable[[], Any]]:

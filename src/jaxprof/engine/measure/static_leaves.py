@@ -67,3 +67,12 @@ def _merge(static: _Static, arrays: list[Any]) -> Any:
     for number, leaf in leaves:  # in order, so that each finds those before it
         merged.insert(number, leaf)
     return jax.tree.unflatten(structure, merged)
+
+
+def as_jitted(function: Callable[..., Any], arguments: tuple[Any, ...] = ()) -> Any:
+    """Return `function` itself if it is compiled already, with its static and donated arguments: by `jax.jit`, flax's
+    `nnx.jit` or equinox's `filter_jit`. Else return its `jit`, in which leaves of `arguments` that are no arrays are
+    static."""
+    if hasattr(function, "lower"):
+        return function
+    return ArraysJitted(function) if any(map(is_static, jax.tree.leaves(arguments))) else jax.jit(function)

@@ -23,7 +23,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxprof.base.errors import JaxprofError
-from jaxprof.engine.measure.stages import as_jitted, override
+from jaxprof.engine.measure.jax_settings import override
+from jaxprof.engine.measure.static_leaves import as_jitted
 from jaxprof.events import SourceLocation, TrialReached
 from jaxprof.hlo.source import is_own
 
