@@ -20,7 +20,7 @@ from jaxprof.hlo.text.wire import TruncatedError, fields
 from jaxprof.trace import lanes, xspace
 from jaxprof.trace.imported import import_profile
 from jaxprof.trace.lanes import PlaneLine
-from jaxprof.trace.sources import choose, read_profile
+from jaxprof.trace.sources import choose, read_file, read_profile
 from jaxprof.trace.summary import events_of
 from jaxprof.trace.xspace import PADDING, Space, varints
 
@@ -95,6 +95,14 @@ def test_damaged_event_costs_the_rest_of_its_line(tmp_path):
     assert "the rest of a cannot be read" in trace.problems[0]
 
 
+def test_damaged_fields_cost_one_event(tmp_path):
+    raw = bytearray(space_bytes([on_cpu(a=[host(f"f{n}", 10 * n, 5) for n in range(9)])]))
+    raw[raw.index(number(1, 3) + b"\x10") + 2] = 0x17  # a wire type that does not exist
+    trace = read_profile(written(tmp_path, bytes(raw)))
+    assert [len(lane) for lane in trace.lanes] == [8]
+    assert "1 event left out" in trace.problems[0]
+
+
 def test_impossible_times_are_left_out_and_counted(tmp_path):
     plane = on_cpu(t=[op("a", 0, 5, run_id=1), op("b", 1 << 41, 5, run_id=1)])
     trace = read_profile(written(tmp_path, space_bytes([plane])))
@@ -105,7 +113,7 @@ def test_impossible_times_are_left_out_and_counted(tmp_path):
 def test_events_count_only_where_they_are_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("JAXPROF_LIMITS", "events=5")
     calls = [host(f"$train.py:{n} f", n, 1) for n in range(9)]
-    trace = read_profile(written(tmp_path, space_bytes([on_cpu(python=[*calls, op("dot", 20, 5, run_id=1)])])))
+    trace = read_file(written(tmp_path, space_bytes([on_cpu(python=[*calls, op("dot", 20, 5, run_id=1)])])))
     assert [len(lane) for lane in trace.ready] == [1]
     with pytest.raises(FileRefusedError, match="more than 5 events"):
         trace.read_rest()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from jaxprof.base.limits import EVENTS
 from jaxprof.base.values import frozen
-from jaxprof.hlo.text.wire import DELIMITED, VARINT, fields, to_signed, varint
+from jaxprof.hlo.text.wire import DELIMITED, VARINT, TruncatedError, fields, to_signed, varint
 from jaxprof.trace.intervals import distinct, join
 from jaxprof.trace.model import (
     ABSENT,
@@ -70,18 +70,14 @@ class StatColumn:
         """Return a column of so many events of which none has the statistic. It takes no memory, and is read-only."""
         return StatColumn(plane, np.broadcast_to(np.int64(0), count), np.broadcast_to(np.uint8(_ABSENT), count))
 
-    def read(self, data: Bytes, rows: Ints, at: Positions, end: Positions) -> None:
-        """Set the values of these rows, each of which begins at `at` with its tag and ends before `end`."""
-        tags = data[at]
+    def read(self, data: Bytes, rows: Ints, tag: int, at: Positions, end: Positions) -> None:
+        """Set the values of these rows, which follow the `tag` at `at` and end before `end`."""
         values, content = varints(data, at + 1)
-        textual = np.flatnonzero((tags == TEXT_TAG) | (tags == BYTES_TAG))
-        sort = np.where(tags == STAT_REFERENCE << 3, np.uint8(_REFERENCE), np.uint8(_NUMBER))
         numbers = values.view(np.int64)
-        if len(textual):
-            sort[textual] = _TEXT
-            ends = _behind(content[textual], values[textual], end[textual])
-            bounds = zip(content[textual].tolist(), ends.tolist(), strict=True)
-            numbers[textual] = [_TEXTS + self.plane.space.number_of_text(*each) for each in bounds]
+        sort = _REFERENCE if tag == STAT_REFERENCE << 3 else _TEXT if tag in (TEXT_TAG, BYTES_TAG) else _NUMBER
+        if sort == _TEXT:
+            bounds = zip(content.tolist(), _behind(content, values, end).tolist(), strict=True)
+            numbers[:] = [_TEXTS + self.plane.space.number_of_text(*each) for each in bounds]
         # A slice is written faster than rows one by one.
         where = slice(rows[0], rows[-1] + 1) if rows[-1] - rows[0] == len(rows) - 1 else rows
         self.number[where], self.sort[where] = numbers, sort
@@ -134,23 +130,33 @@ class Events:
         self._numbers: tuple[list[Ints], ...] = ([], [], [])
         self._stats: dict[str, list[StatColumn]] = {name: [] for name in names}
 
-    def add(self, starts: Positions, left_out: Flags | None = None) -> Flags:
-        """Add the events that begin at `starts` in the file, and return which were added: all but those whose metadata
-        id is flagged in `left_out`, whose last flag holds for all higher ids. Raises FileRefusedError."""
-        added = np.ones(len(starts), np.bool_)
+    def add(self, starts: Positions, left_out: Flags | None = None, with_stats: Events | None = None) -> Positions:
+        """Add the events that begin at `starts` in the file, but those whose metadata id is flagged in `left_out`: the
+        last flag is that of all higher ids. Those with statistics are also added to `with_stats`.
+
+        Returns the indexes of the latter. Raises FileRefusedError.
+        """
+        found = [np.zeros(0, np.int64)]
         for begin in range(0, len(starts), _BLOCK):
             *columns, at, end = self._read_numbers(starts[begin : begin + _BLOCK])
             if left_out is not None:
                 kept = ~left_out[np.minimum(columns[0].view(np.uint64), len(left_out) - 1).astype(np.int64)]
-                added[begin : begin + _BLOCK] = kept
                 columns, at, end = [column[kept] for column in columns], at[kept], end[kept]
-            for parts, column in zip(self._numbers, columns, strict=True):
-                parts.append(column)
-            found = self._read_stats(at, end) if self._names else {}
-            for name, stats in self._stats.items():
-                stats.append(found.get(name) or StatColumn.absent(self.plane, len(at)))
-        self.plane.space.count(EVENTS, int(np.count_nonzero(added)))
-        return added
+            if with_stats is not None:
+                rows = np.flatnonzero((at < end) & (self._data[at] == STAT_TAG))
+                with_stats._append([column[rows] for column in columns], at[rows], end[rows])
+                found.append(len(self) + rows)
+            self._append(columns, at, end)
+        return np.concatenate(found)
+
+    def _append(self, columns: list[Ints], at: Positions, end: Positions) -> None:
+        """Add a block of events with these numbers, whose statistics are between `at` and `end`."""
+        self.plane.space.count(EVENTS, len(at))
+        for parts, column in zip(self._numbers, columns, strict=True):
+            parts.append(column)
+        found = self._read_stats(at, end) if self._names else {}
+        for name, stats in self._stats.items():
+            stats.append(found.get(name) or StatColumn.absent(self.plane, len(at)))
 
     def __len__(self) -> int:
         return sum(map(len, self._numbers[0]))
@@ -158,17 +164,22 @@ class Events:
     @property
     def metadata_ids(self) -> Ints:
         """Metadata id of each event, in file order."""
-        return join(self._numbers[0])
+        return self._column(0)
 
     @property
     def starts_ps(self) -> Ints:
         """Start of each event in picoseconds on the line's clock, from the line's `timestamp_ns`."""
-        return join(self._numbers[1])
+        return self._column(1)
 
     @property
     def durations_ps(self) -> Ints:
         """Duration of each event, in picoseconds."""
-        return join(self._numbers[2])
+        return self._column(2)
+
+    def _column(self, number: int) -> Ints:
+        parts = self._numbers[number]
+        parts[:] = [join(parts)] if len(parts) != 1 else parts  # else a long line would be in memory twice
+        return parts[0]
 
     def stat(self, name: str) -> StatColumn:
         """Return the statistic of this name, which is one of those that are read."""
@@ -207,63 +218,70 @@ class Events:
         return (*columns, at, end)
 
     def _read_alone(self, start: int, index: int, columns: list[Positions], at: Positions, end: Positions) -> None:
-        """Read one event whose fields come in another order, or include unknown ones."""
+        """Read one event whose fields come in another order, or include unknown ones. A damaged one gets an impossible
+        duration, for which it is left out."""
         blob = self.plane.space.blob
         _, begin = varint(blob, start + 1)
         first_stat = int(end[index])
-        for number, kind, content, after in fields(blob, begin, int(end[index])):
-            if kind == VARINT and number in (EVENT_METADATA_ID, EVENT_OFFSET_PS, EVENT_DURATION_PS):
-                columns[number - 1][index] = to_signed(varint(blob, content)[0])
-            elif number == EVENT_STATS:
-                first_stat = min(first_stat, begin)
-            begin = after
+        try:
+            for number, kind, content, after in fields(blob, begin, int(end[index])):
+                if kind == VARINT and number in (EVENT_METADATA_ID, EVENT_OFFSET_PS, EVENT_DURATION_PS):
+                    columns[number - 1][index] = to_signed(varint(blob, content)[0])
+                elif number == EVENT_STATS:
+                    first_stat = min(first_stat, begin)
+                begin = after
+        except TruncatedError:
+            columns[EVENT_DURATION_PS - 1][index], first_stat = -1, int(end[index])
         at[index] = first_stat
 
     def _read_stats(self, at: Positions, until: Positions) -> dict[str, StatColumn]:
         """Return the statistics of a block of events, between `at` and `until`, by their names."""
         data, count = self._data, len(at)
         columns: dict[str, StatColumn] = {}
-        rows = np.flatnonzero((at < until) & (data[at] == STAT_TAG))
-        at, until = at[rows], until[rows]
+        rows = np.arange(count)
         for _ in range(64):  # more than any profiler writes for one event
-            if not len(rows):
-                break
             word = words(data)[at]
-            head = word[0] & _HEAD
-            after: Positions = np.minimum(at + 2 + (word >> np.uint64(8) & np.uint64(0x7F)).astype(np.int64), until)
-            if head & _PLAIN_BITS == _PLAIN and not (word & _HEAD != head).any() and (at + 4 < after).all():
-                # The usual case: one statistic in all events.
-                found = {int(head >> np.uint64(24)) & 0x7F: (rows, at + 4, after)}
-            else:
-                lengths, inside = varints(data, at + 1)
-                after = _behind(inside, lengths, until)
-                found = _by_id(data, rows, inside, after)
-            for number in found.keys() & self._names.keys():
-                name = self._names[number]
-                if name not in columns:
-                    columns[name] = StatColumn(self.plane, np.zeros(count, np.int64), np.zeros(count, np.uint8))
-                columns[name].read(data, *found[number])
-            more = (after < until) & (data[after] == STAT_TAG)
+            more = (at < until) & (word & np.uint64(0xFF) == STAT_TAG)
             if len(columns) == len(self._names):  # an event with all of these statistics is finished
                 more &= np.add.reduce([column.sort[rows] == _ABSENT for column in columns.values()]) > 0
             if not more.all():
-                rows, after, until = rows[more], after[more], until[more]
+                rows, at, until, word = rows[more], at[more], until[more], word[more]
+            if not len(rows):
+                break
+            # The usual case: most events have the same statistics, and these have lengths and ids of one byte.
+            head = word[len(word) // 2] & _HEAD
+            after: Positions = np.minimum(at + 2 + (word >> np.uint64(8) & np.uint64(0x7F)).view(np.int64), until)
+            alike = (word & _HEAD == head) & (at + 4 < after) & (head & _PLAIN_BITS == _PLAIN)
+            found = [(int(head) >> 24 & 0x7F, int(head) >> 32, rows, at + 4, after)]
+            if not alike.all():
+                same, other = np.flatnonzero(alike), np.flatnonzero(~alike)
+                lengths, inside = varints(data, at[other] + 1)
+                after[other] = _behind(inside, lengths, until[other])
+                found = [(*found[0][:2], rows[same], at[same] + 4, after[same])] if len(same) else []
+                found += _by_head(data, rows[other], inside, after[other])
+            for number, tag, having, value_at, end in found:
+                if (name := self._names.get(number)) is not None:
+                    if name not in columns:
+                        columns[name] = StatColumn(self.plane, np.zeros(count, np.int64), np.zeros(count, np.uint8))
+                    columns[name].read(data, having, tag, value_at, end)
             at = after
         return columns
 
 
-def _by_id(
-    data: Bytes, rows: Ints, inside: Positions, after: Positions
-) -> dict[int, tuple[Ints, Positions, Positions]]:
-    """Return of statistics with these bounds, one of each of `rows`, those of each id: the rows, and where the values
-    begin and end."""
+_Stats = tuple[int, int, Ints, Positions, Positions]
+"""Statistics of one id whose values have one tag: both, the rows, and where the values begin and end."""
+
+
+def _by_head(data: Bytes, rows: Ints, inside: Positions, after: Positions) -> list[_Stats]:
+    """Sort statistics with these bounds, one of each of `rows`."""
     ids, value_at = varints(data, inside + 1)
-    sound = (data[inside] == STAT_ID << 3) & (value_at < after)
-    found = {}
-    for number in np.unique(ids[sound]).tolist():
-        chosen = np.flatnonzero(sound & (ids == np.uint64(number)))
-        found[number] = rows[chosen], value_at[chosen], after[chosen]
-    return found
+    sound = np.flatnonzero((data[inside] == STAT_ID << 3) & (value_at < after))
+    heads, which = np.unique(ids[sound] << np.uint64(8) | data[value_at[sound]], return_inverse=True)
+    chosen = [sound[which == number] for number in range(len(heads))]
+    return [
+        (head >> 8, head & 0xFF, rows[each], value_at[each], after[each])
+        for head, each in zip(heads.tolist(), chosen, strict=True)
+    ]
 
 
 def _behind(at: Positions, lengths: NDArray[np.uint64], limit: Positions) -> Positions:

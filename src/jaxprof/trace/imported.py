@@ -83,8 +83,9 @@ def import_profile(
     progress = _Progress(emit, check)
     chosen = choose(path, profile_run, host)
     progress.stage(f"reading {chosen.path.name}", 0.0, 0.3, size=chosen.bytes)
-    trace = read_file(chosen.path, progress.advance)
-    if wanted & {"steps", "trust", "compile", TIMELINE}:
+    whole = bool(wanted & {"steps", "trust", "compile", TIMELINE})
+    trace = read_file(chosen.path, progress.advance, whole=whole)
+    if whole:
         progress.stage(f"{len(trace.ready)} device lanes; reading the host's threads", 0.3, 0.5)
         trace.read_rest(progress.advance)
     ops, devices = len(trace.ops), len({lane.device for lane in trace.op_lanes()})

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 
@@ -278,21 +279,22 @@ _DAMAGE = (HloError, IndexError, ValueError, OverflowError)
 """Exceptions that reading a damaged message raises."""
 
 
-def lanes_of(space: Space, advance: Callable[[float], None] = lambda share: None) -> Trace:
+def lanes_of(space: Space, advance: Callable[[float], None] = lambda share: None, *, whole: bool = False) -> Trace:
     """Return the lanes of a space, on one clock. `problems` names what cannot be read.
 
-    `advance` is called plane by plane with the share that is done, and may raise.
+    `whole` says that the threads of the host are wanted too. `advance` is called plane by plane with the share that is
+    done, and may raise.
     """
     trace = Trace(problems=space.problems)
     trace.errors, trace.warnings = list(space.errors), list(space.warnings)
     trace.lost_names = [plane.name for plane in space.planes if plane.lost_names]
     # Each plane is read twice: for its lines, then for their events.
-    whole, done = max(1, 2 * sum(plane.size for plane in space.planes)), 0
+    size, done = max(1, 2 * sum(plane.size for plane in space.planes)), 0
 
     def count(plane: Plane) -> None:
         nonlocal done
         done += plane.size
-        advance(done / whole)
+        advance(done / size)
 
     lines: dict[int, list[PlaneLine]] = {}
     for plane in space.planes:
@@ -318,7 +320,7 @@ def lanes_of(space: Space, advance: Callable[[float], None] = lambda share: None
             count(plane)
     for plane in space.planes:
         if _is_host(plane):
-            _host_lanes(plane, lines[id(plane)], trace, ops)
+            _host_lanes(plane, lines[id(plane)], trace, ops, whole=whole)
             count(plane)
     trace.ops = list(ops)
     match_kernels(trace)
@@ -397,9 +399,11 @@ def _read_each(lines: list[PlaneLine], read: Callable[[PlaneLine], object], trac
                 read(line)
 
 
-def _host_lanes(plane: Plane, lines: list[PlaneLine], trace: Trace, ops: OpNumbers) -> None:
-    """Read what names an op, a step or a launch. The rest of each thread is read when all lanes are requested."""
+def _host_lanes(plane: Plane, lines: list[PlaneLine], trace: Trace, ops: OpNumbers, *, whole: bool) -> None:
+    """Read what names an op, a step or a launch. The rest of each thread is read at once if the `whole` is wanted, else
+    by a second walk when all lanes are requested."""
     on_device = trace.platform != ""
+    is_mark = plane.flags_of(_MARKS.match)
 
     def read(line: PlaneLine) -> None:
         if line.name == _COUNTERS:
@@ -407,54 +411,54 @@ def _host_lanes(plane: Plane, lines: list[PlaneLine], trace: Trace, ops: OpNumbe
                 pass
             _count(trace, line)
             return
+        if whole:
+            lane = _thread(line, trace, ops, on_device=on_device)
+            trace.pending.append(lambda: finish(line, lane))
+            return
         events = Events(plane, *_THREAD_STATS)
-        found = [np.zeros(0, np.int64)]
         for starts, end in line.blocks():
             rows = line.rows_with(starts, end, "hlo_op", "correlation_id", "step_num", "memcpy_details")
-            found.append(rows + line.length - len(starts))
-            events.add(starts[rows])
-        lane, own = _op_lane(line, events, trace, ops, on_device=on_device)
-        rows = np.concatenate(found)
-        marked, own_rows, other_rows = lane.select(~own), rows[own], rows[~own]
+            events.add(starts[rows], is_mark)
+        _op_lane(line, events, trace, ops, on_device=on_device)
 
         def rest() -> list[Lane]:
-            lanes: list[Lane] = []
             with _note_damage(trace, f"{plane.name} {line.name}"):
-                lanes = _whole_thread(trace, line, marked, other_rows, own_rows)
-            with _note_damage(trace, f"{plane.name} {line.name}"):
-                _read_allocated_bytes(trace, line)
-            return lanes
+                # What names an op, a step or a launch is in the trace already.
+                known = replace(trace, ready=[], annotations=[], launches=[], problems=[])
+                return finish(line, _thread(line, known, ops, on_device=on_device))
+            return []
 
         trace.pending.append(rest)
+
+    def finish(line: PlaneLine, lane: Lane) -> list[Lane]:
+        _count(trace, line)
+        with _note_damage(trace, f"{plane.name} {line.name}"):
+            _read_allocated_bytes(trace, line)
+        return trace.check(lane)
 
     _read_each(lines, read, trace, plane)
     if any(event.name.startswith("$") for event in plane.event_metadata.values()):
         trace.python_tracer = True
 
 
-def _whole_thread(trace: Trace, line: PlaneLine, marked: Lane, rows: Ints, own_rows: Ints) -> list[Lane]:
-    """Return the lane of a thread. `marked` holds its events `rows`; `own_rows` are a CPU's own ops, which form lanes
-    of that device instead."""
-    events = Events(line.plane)
+def _thread(line: PlaneLine, trace: Trace, ops: OpNumbers, *, on_device: bool) -> Lane:
+    """Return the lane of a thread, without a CPU's own ops, which form lanes of that device. Adds what `_op_lane` adds
+    to the trace."""
+    events, marked = Events(line.plane), Events(line.plane, *_THREAD_STATS)
     is_mark = line.plane.flags_of(_MARKS.match)
-    source = [np.zeros(0, np.int64)]
+    found = [np.zeros(0, np.int64)]
     for starts, _ in line.blocks():
-        row = line.length - len(starts)
-        first, last = np.searchsorted(rows, (row, line.length))
-        of_marked, other = np.full(len(starts), ABSENT), np.ones(len(starts), np.bool_)
-        of_marked[rows[first:last] - row] = np.arange(first, last)
-        other[own_rows[slice(*np.searchsorted(own_rows, (row, line.length)))] - row] = False
-        source.append(of_marked[other][events.add(starts[other], is_mark)])
-    _count(trace, line)
-    lane = _lane(line, events, trace, _HOST, marked.name, _HOST)
-    which = np.concatenate(source)
-    here = np.flatnonzero(which != ABSENT)
-    for column in ("op_of", "correlation", "step") if len(here) else ():
-        if (values := getattr(marked, column)) is not None:
+        found.append(events.add(starts, is_mark, marked))
+    with_ops, own = _op_lane(line, marked, trace, ops, on_device=on_device)
+    lane, rows = _lane(line, events, trace, _HOST, with_ops.name, _HOST), np.concatenate(found)
+    for column in ("op_of", "correlation", "step") if len(rows) else ():
+        if (values := getattr(with_ops, column)) is not None:
             spread = np.full(len(lane), ABSENT, np.int64)
-            spread[here] = values[which[here]]
+            spread[rows] = values
             setattr(lane, column, spread)
-    return trace.check(lane)
+    kept = np.ones(len(lane), np.bool_)
+    kept[rows[own]] = False
+    return lane.select(kept)
 
 
 def _read_allocated_bytes(trace: Trace, line: PlaneLine) -> None:
@@ -486,18 +490,16 @@ def _op_lane(line: PlaneLine, events: Events, trace: Trace, ops: OpNumbers, *, o
     own = np.zeros(len(lane), np.bool_)
     if not len(lane):
         return lane, own
-    marks = lane.matching(_MARKS.match)
     ops_of_events(events, lane, ops)
-    lane.op_of[marks] = NO_OP
     steps = events.stat("step_num")
     if steps.present.any():
         lane.step = steps.integers(ABSENT)
-        trace.annotations.append(lane.select((lane.step != ABSENT) & ~marks))
+        trace.annotations.append(lane.select(lane.step != ABSENT))
     lane.copy = events.stat("memcpy_details").texts()
     launches = np.zeros(len(lane), np.bool_) if lane.correlation is None else lane.correlation != ABSENT
     if not on_device:
         own = (lane.op_of != NO_OP) & ~launches
-    launched = ~own & ~marks & (launches | (lane.op_of != NO_OP))
+    launched = ~own & (launches | (lane.op_of != NO_OP))
     if launched.any():
         trace.launches.append(lane.select(launched))
     if own.any():

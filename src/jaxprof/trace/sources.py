@@ -110,13 +110,13 @@ _GZIP = b"\x1f\x8b"
 
 
 def read_profile(path: Path) -> Trace:
-    """Return the trace of the newest recording at `path`. Raises FileRefusedError."""
-    return read_file(choose(path).path)
+    """Return the whole trace of the newest recording at `path`. Raises FileRefusedError."""
+    return read_file(choose(path).path, whole=True)
 
 
-def read_file(path: Path, advance: Callable[[float], None] = lambda share: None) -> Trace:
-    """Return the trace in one file of any name. `advance` is called regularly with the share that is done, and may
-    raise. Raises FileRefusedError."""
+def read_file(path: Path, advance: Callable[[float], None] = lambda share: None, *, whole: bool = False) -> Trace:
+    """Return the trace in one file of any name. `whole` says that the threads of the host are wanted too. `advance` is
+    called regularly with the share that is done, and may raise. Raises FileRefusedError."""
     from jaxprof.trace.lanes import lanes_of  # NumPy is not needed to find a profile
     from jaxprof.trace.xspace import FileBytes, parse_xspace
 
@@ -144,7 +144,7 @@ def read_file(path: Path, advance: Callable[[float], None] = lambda share: None)
         start = raw[:64]
     if start.lstrip().startswith((b"{", b"[")):
         raise _not_json(path)
-    trace = lanes_of(parse_xspace(raw, str(path)), advance)
+    trace = lanes_of(parse_xspace(raw, str(path)), advance, whole=whole)
     trace.bytes = size
     if problem:
         trace.problems.append(problem)
