@@ -101,7 +101,7 @@ LOADED = rows("""
     open FILE --format text  102  -
     open FILE --format json  116  -
     open FILE --kernels      50   -
-    open PROGRAM --format text  66  hlo.text
+    open PROGRAM --format text  68  hlo.text
     open PROGRAM --compiles  55   findings.programs analysis.programs.verdict session.log.writer
     hlo FILE                 58   -
     hlo FILE --kernels       82   stats analysis.runs.run_result
@@ -135,6 +135,49 @@ def test_a_program_is_followed_without_what_finds_devices():
     own = after(IMPORTS, "jaxprof.runner.program_run")["own"]
     assert "jaxprof.runner.session_recorder" in own
     assert not [name for name in own if name.startswith(("jaxprof.devices.inventory.", "jaxprof.devices.live.nvidia"))]
+
+
+RECORDER = "launch recorder compiles.ledger profiler_use capture_window samples.sampler"
+"""What begins in a program when it imports jax."""
+
+
+@pytest.mark.parametrize(
+    ("modules", "most"),
+    [
+        ("jaxprof.base.early_start", 4),
+        ("jaxprof.recorder.launch", 6),
+        (" ".join(f"jaxprof.recorder.{name}" for name in RECORDER.split()), 45),
+    ],
+)
+def test_a_program_waits_for_few_of_our_modules(modules, most):
+    own = after(IMPORTS, *modules.split())["own"]
+    assert len(own) <= most, own
+
+
+SUMMARY = """
+import json, sys
+from pathlib import Path
+from types import SimpleNamespace
+from jaxprof.cli import main, plain_script
+from jaxprof.runner import program_run
+from jaxprof.session import Session
+from jaxprof.session.log import load
+plain_script.import_summary()
+path = Path(sys.argv[1])
+session = load(path, Session)
+before = set(sys.modules)
+writer = SimpleNamespace(failure=None, path=path, kept_path=path, changed="", is_displaced=False, lost=0)
+plain_script.print_summary(SimpleNamespace(session=session, writer=writer), "r1")
+print(json.dumps({"code": 0, "modules": [], "own": sorted(set(sys.modules) - before)}))
+"""
+
+
+def test_summary_after_a_program_imports_nothing(tmp_path):
+    """The user waits for it, and the time counts as the cost of recording."""
+    slow = program_events.compiled("step", "new_function", compile_seconds=0.5, count=20)
+    waits = program_events.loop(program_events.line(95, 0.4, "host_busy", "log()"))
+    path = written(tmp_path / "p.jaxprof", program_events.program(slow, *waits), program_events.HEADER)
+    assert after(SUMMARY, str(path))["own"] == []
 
 
 BAITS = (

@@ -87,13 +87,7 @@ def run_plain(
         scheduler = ProgramScheduler(writer, interpreter, listen, program, process=process)
         run = scheduler.start()
         if member is None:
-            # Needed after the program's end, when the user waits for the summary. The program runs for longer.
-            import platformdirs  # noqa: F401
-
-            import jaxprof.findings.derive  # noqa: F401
-            import jaxprof.findings.programs  # noqa: F401
-            import jaxprof.report.conclusion  # noqa: F401
-            import jaxprof.report.program  # noqa: F401
+            import_summary()
         scheduler.run()
         code = scheduler.exit_code
         scheduler.close()
@@ -107,6 +101,17 @@ def run_plain(
         print_session(scheduler.session, scheduler.writer.kept_path)
     # In a job, another code than the program's would make the launcher end the other processes.
     return code or int(scheduler.has_lost_events and member is None) if code is not None else ExitCode.FAILED
+
+
+def import_summary() -> None:
+    """Import what the summary needs while the program runs: at its end the user waits."""
+    import platformdirs  # noqa: F401
+
+    import jaxprof.findings.derive  # noqa: F401
+    import jaxprof.findings.programs  # noqa: F401
+    import jaxprof.findings.unexplained  # noqa: F401
+    import jaxprof.report.conclusion  # noqa: F401
+    import jaxprof.report.program  # noqa: F401
 
 
 def print_summary(scheduler: ProgramScheduler, run: str) -> None:

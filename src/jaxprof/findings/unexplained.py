@@ -9,20 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.kernels import MeasuredKernel
-from jaxprof.analysis.kernels.measured import kernels_together, seconds_per_call
 from jaxprof.analysis.programs import DEVICE
-from jaxprof.analysis.runs.ceilings import ceilings_for, processor_share, why_unmeasured
 from jaxprof.analysis.target import command
 from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe
 from jaxprof.base.units import and_more, counted, percent
 from jaxprof.findings.explanation import Abstention, record_again
-from jaxprof.hlo.kernels.kinds import platform_of
 from jaxprof.session import Session
 from jaxprof.session.run import IMPORTED
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.kernels import MeasuredKernel
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.events.finding import Finding
 
@@ -81,6 +78,13 @@ def _kernels_unexplained(
     session: Session, explained: set[tuple[str, str]], head: str, share: float, name: str
 ) -> tuple[Abstention, float] | None:
     """Return the line whose kernels take most of what no finding explains."""
+    # Of a program without a capture nothing gets here, and its end does not wait for what reads HLO.
+    from jaxprof.analysis.kernels.measured import kernels_together, seconds_per_call
+    from jaxprof.analysis.runs.ceilings import ceilings_for, processor_share, why_unmeasured
+    from jaxprof.findings.slow_kernels import FAR_BELOW, device_use
+    from jaxprof.findings.slow_kernels import reason as why_slow
+    from jaxprof.hlo.kernels.kinds import platform_of
+
     captured = [run for run in session.runs.values() if run.measured]
     runs = [run for run in captured if run.plan.how == IMPORTED]
     if not runs and captured:  # the longest function, a compiled one if there is any
@@ -97,10 +101,6 @@ def _kernels_unexplained(
     part = sum(kernel.share or 0.0 for kernel in kernels)
     if part < MUCH:
         return None
-    # Of a program without a capture nothing gets here, and its end does not wait for the checks of HLO.
-    from jaxprof.findings.slow_kernels import FAR_BELOW, device_use
-    from jaxprof.findings.slow_kernels import reason as why_slow
-
     longest = kernels[0]
     many = "one kernel" if len(kernels) == 1 else counted(len(kernels), "kernel")
     what = f"{many} ({and_more([each.name for each in kernels], 2)})"

@@ -2,8 +2,6 @@
 """Where kernels came from: paths, directions, scopes, source lines; and the origins of all kernels at once, which are
 those that each kernel has, whether its text is plain or not."""
 
-import hashlib
-import os
 from pathlib import Path
 
 import jax
@@ -11,9 +9,8 @@ import jax.numpy as jnp
 import pytest
 
 from hlo.kernels.programs import compiled, only_kernel, written
-from jaxprof.base.text import REDACTED
 from jaxprof.hlo.kernels.kernels import kernels
-from jaxprof.hlo.kernels.origin import HloSourceLocation, OpPath, op_path, origin_columns, source_lines, source_of
+from jaxprof.hlo.kernels.origin import HloSourceLocation, OpPath, op_path, origin_columns, source_of
 from jaxprof.hlo.source import Frame, is_own, own_and_library, own_files
 from jaxprof.hlo.source_lines import LineOrigin, without_locations
 from jaxprof.hlo.text.parse import module
@@ -82,45 +79,6 @@ def test_origins_of_a_fusion_begin_with_its_own():
     assert lines[0] == _line_of("and its sine")
     assert kernel.op_name.endswith("/sin")
     assert kernel.origins[0].frame.function.endswith("several")
-
-
-SOURCE = 'a = 1\nb = 2\napi_key = "sk-proj-Ab12Cd34Ef56Gh78"\r\nd = 4\n'
-
-
-def test_source_lines_are_those_of_the_file_that_was_recorded(tmp_path):
-    file = tmp_path / "model.py"
-    file.write_bytes(SOURCE.encode())
-    sources = {str(file): hashlib.sha256(SOURCE.encode()).hexdigest()}
-
-    def read(line, around=0, given=sources):
-        return source_lines(HloSourceLocation(str(file), line), given, around)
-
-    assert read(2) == ((2, "b = 2"),)
-    assert read(1, around=1) == ((1, "a = 1"), (2, "b = 2"))
-    assert [number for number, _ in read(4, around=9)] == [1, 2, 3, 4]
-    assert read(99) == read(0) == ()
-    ((_, secret),) = read(3)
-    assert REDACTED in secret, "as in all that is recorded"
-    assert "Ab12" not in secret
-    assert read(2, given={}) == read(2, given={str(file): ""}) == read(2, given={str(file): "0" * 64}) == ()
-    stat = file.stat()
-    file.write_bytes(SOURCE.replace("2", "3").encode())
-    os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
-    assert read(2) == (), "another file now, of the same size"
-
-
-@pytest.mark.parametrize("name", ["absent.py", "nul\0.py", "folder.py", "pipe.py", "notes.txt", "//host/share/x.py"])
-def test_nothing_else_is_opened(tmp_path, name, monkeypatch):
-    (tmp_path / "folder.py").mkdir()
-    os.mkfifo(tmp_path / "pipe.py")
-    (tmp_path / "notes.txt").write_text(SOURCE)
-    path = name if name.startswith("//") else str(tmp_path / name)
-    looked = []
-    monkeypatch.setattr(os, "stat", lambda path, *_, stat=os.stat, **more: looked.append(path) or stat(path, **more))
-    digest = hashlib.sha256(SOURCE.encode()).hexdigest()
-    assert source_lines(HloSourceLocation(path, 1), {path: digest}) == ()
-    assert source_lines(HloSourceLocation(path, 1), {}) == ()
-    assert path not in looked or name.endswith(("absent.py", "\0.py", "folder.py", "pipe.py"))
 
 
 _LIBRARY = "/home/me/.venv/lib/python3.11/site-packages/flax/nnx/nn/linear.py"

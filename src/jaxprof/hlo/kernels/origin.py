@@ -12,17 +12,13 @@ and a kernel is a number. Reading them still takes seconds, so it can be cancell
 
 from __future__ import annotations
 
-import os
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import lru_cache
-from io import StringIO
 from typing import TYPE_CHECKING, NamedTuple
 
-from jaxprof.base.files import read_source
-from jaxprof.base.redaction import LineScrubber
 from jaxprof.base.values import frozen
 from jaxprof.hlo import not_collecting
 from jaxprof.hlo.kernels.opcodes import CONTROL
@@ -202,39 +198,6 @@ def sources_of(locations: Iterable[HloSourceLocation | None]) -> tuple[HloSource
     if len(stated) < 2:
         return tuple(stated)
     return tuple(dict.fromkeys(sorted(stated, key=lambda location: not location.is_own)))
-
-
-def source_lines(
-    location: HloSourceLocation, sources: Mapping[str, str], around: int = 0
-) -> tuple[tuple[int, str], ...]:
-    """Return the line itself with `around` lines on each side, numbered; empty unless the file here is the one that was
-    recorded. Everything that shows source goes through this function.
-
-    Whoever made a session, a profile or HLO may have named any file of this machine in it. `sources` has the digests
-    that the session holds, by path: they prove that its maker knows the file. Without one the file is not even looked
-    at. What looks like a secret is left out, as it is of all that is recorded.
-    """
-    digest = sources.get(location.file, "")
-    # A path of another host makes Windows send it the user's credentials.
-    if not digest or not location.file.endswith(".py") or location.file.startswith(("//", "\\\\")):
-        return ()
-    try:
-        status = os.stat(location.file)
-    except (OSError, ValueError):
-        return ()
-    lines = _lines_with_digest(location.file, digest, status.st_size, status.st_mtime_ns)
-    first = max(1, location.line - around)
-    return tuple(enumerate(lines[first - 1 : max(0, location.line + around)], first))
-
-
-@lru_cache(maxsize=8)
-def _lines_with_digest(file: str, digest: str, size: int, modified_ns: int) -> tuple[str, ...]:
-    """Return the lines of a file, without what looks like a secret; none if its digest is another one."""
-    content, found = read_source(file)
-    if found != digest:
-        return ()
-    scrubber = LineScrubber()
-    return tuple([scrubber.scrub("", line.rstrip("\n")) for line in StringIO(content.decode("utf-8", "replace"), None)])
 
 
 _DEEPEST = 8

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
+from jaxprof.base.recorded_source import recorded_lines
 from jaxprof.base.text import columns, safe, shorten
 from jaxprof.base.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
-from jaxprof.hlo.kernels.origin import HloSourceLocation, Origin, source_lines
+from jaxprof.hlo.kernels.origin import HloSourceLocation, Origin
 from jaxprof.hlo.text.syntax import short_text
 from jaxprof.report.kernels import times
 from jaxprof.tui.hlo.stage_side import colour_line
@@ -95,7 +96,7 @@ def _origins(kernel: Kernel, width: int, sources: Mapping[str, str], around: int
         for origin in others[:MOST_LISTED]:
             where = origin.source
             at = cell(where.short if where is not None else UNKNOWN, min(24, max(12, width // 3)), "$code-name")
-            lines = source_lines(where, sources) if where is not None else ()
+            lines = recorded_lines(*where, sources) if where is not None else ()
             code = shorten((lines[0][1].strip() if lines else origin.op_name) or UNKNOWN, max(8, width - 29))
             direction = " ∂" if origin.path.direction == "backward" else ""
             facts.append(Content.assemble("  ", at, " ", (code, "$text-muted"), direction))

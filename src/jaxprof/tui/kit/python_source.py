@@ -1,4 +1,4 @@
-"""Lines of Python files, with highlighting. A session may name any path: `source_lines` reads what it recorded."""
+"""Lines of Python files, with highlighting. A session may name any path: `recorded_lines` reads what it recorded."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from textual.containers import VerticalScroll
 from textual.content import Content
 
+from jaxprof.base.recorded_source import recorded_lines
 from jaxprof.base.text import columns, safe, safe_lines
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import TextDialog
@@ -52,12 +53,10 @@ def source_facts(
 ) -> list[Content]:
     """Return a source location such as `…/model.py:88 in attention`, with its lines if the file is here as it was
     recorded: `sources` has the digests by path. Below it stands the line of the `library` that it calls, if any."""
-    from jaxprof.hlo.kernels.origin import source_lines  # late, because it would delay the first frame
-
     file, tail = safe(where.file), safe(f":{where.line}" + (f" in {function}" if function else ""))
     room = min(columns(file), max(8, width - columns(tail)))
     facts = [cell(file, room, "$code-name") + Content.styled(tail, "bold $code-name")]
-    source = source_lines(where, sources, around)
+    source = recorded_lines(*where, sources, around)
     indent = min((len(line) - len(line.lstrip()) for _, line in source if line.strip()), default=0)
     lines = [(number, line[indent:][:400]) for number, line in source if line.strip() or number == where.line]
     facts += number_lines(lines, where.line, width, dim=True)
@@ -78,10 +77,7 @@ def _why_unread(file: str, sources: Mapping[str, str]) -> str:
 
 def lines_around(where: SourceLocation, sources: Mapping[str, str], around: int) -> Sequence[tuple[int, str]]:
     """Return the numbered lines of the file at `where`; none without a line, or if its file is not as recorded."""
-    from jaxprof.hlo.kernels.origin import HloSourceLocation, source_lines  # late: it would delay the first frame
-
-    located = HloSourceLocation(where.file, where.line) if where.line is not None else None
-    return source_lines(located, sources, around) if located is not None else ()
+    return recorded_lines(where.file, where.line, sources, around) if where.line is not None else ()
 
 
 AROUND = 200
