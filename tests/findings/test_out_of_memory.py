@@ -92,7 +92,8 @@ def refusal(free):
         asked_bytes=6 * GIB, free_bytes=free,
     )  # fmt: skip
     end = e.RunFinished(run="r1", status="failed", error="not run: needs 6.0 GiB", advice="Choose a smaller size.")
-    return session([*run("r1", held)[:-1], replace(DONATED, run="r1"), end])
+    sums = e.MemoryReported(run="r1", argument_bytes=2 * GIB, output_bytes=GIB, temporary_bytes=5 * GIB)
+    return session([*run("r1", sums, held)[:-1], replace(DONATED, run="r1"), end])
 
 
 def test_a_run_that_was_not_started_has_its_remedies():
@@ -102,6 +103,22 @@ def test_a_run_that_was_not_started_has_its_remedies():
     assert "peak 8.00 GiB → 4.00 GiB: fits in 5.00 GiB. Choose" in found.fix
     (found,) = explanation(refusal(None), "s").findings
     assert "peak 8.00 GiB → 4.00 GiB. Choose" in found.fix, "how much was free is unknown"
+
+
+HBM = (
+    "RESOURCE_EXHAUSTED: Ran out of memory on HBM, the total memory required for HLO temporaries (31.56G) exceeds "
+    "available HBM (15.75G)."
+)
+"""What libtpu 0.0.42 says of a program that it compiles for a TPU v5e."""
+
+
+@pytest.mark.parametrize("error", [HBM, "RESOURCE_EXHAUSTED: Attempting to allocate 31.56G. There are 15.75G free."])
+def test_only_a_compiler_that_refuses_says_what_fits(error):
+    end = e.RunFinished(run="r1", status="failed", error=error, traceback=f"JaxRuntimeError: {error}")
+    (found,) = explanation(session([*run("r1")[:-1], replace(DONATED, run="r1"), end]), "s").findings
+    assert found.bytes == int(31.56 * GIB)
+    fits = "Donating `state` (donate_argnums): peak 4.00 GiB: fits in 15.8 GiB"
+    assert (fits in found.fix) == (error is HBM) == ("Donating" in found.fix)
 
 
 @pytest.mark.parametrize(("file", "line"), [("/x/f.py", 7), ("/site-packages/f.py", None)])

@@ -88,8 +88,9 @@ def tried_remedies(
         before, is_half = best.get(each.remedy), each.remedy == "half"
         if is_half and temporaries is not None and (each.temporary_bytes or 0) > _ACTIVATIONS * temporaries:
             continue  # the rows of parameters: those of a batch have halved the activations
-        smallest = before is None or (each.peak_bytes < before.peak_bytes and not is_half)  # the first is the batch
-        if smallest and (peak is None or each.peak_bytes <= (1 - _LEAST_GAIN) * peak):
+        is_smallest = before is None or (each.peak_bytes < before.peak_bytes and not is_half)  # the first is the batch
+        needs_less = each.peak_bytes <= (1 - _LEAST_GAIN) * peak if peak is not None else refused
+        if is_smallest and needs_less:
             best[each.remedy] = each
     found: list[tuple[bool, int, str]] = []
     for each in best.values():

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from jaxprof.analysis.kernels.measured import capture_of, passes_in, stage_times
-from jaxprof.analysis.kernels.memory import memory_of_run, message_of
+from jaxprof.analysis.kernels.memory import memory_of_run, message_of, program_bytes
 from jaxprof.analysis.opener import module_of
 from jaxprof.analysis.programs.xla_log import xla_work
 from jaxprof.analysis.runs.ab import AbResult, ab_results
@@ -198,10 +198,9 @@ def _failure_finding(session: Session, run: Run, verify: str) -> Finding:
     if message is not None and refused:
         limit = message.bytes.get("limit")
     elif run.buffers is not None and run.buffers.free_bytes is not None:
-        limit = run.buffers.free_bytes + picture.parts.get("argument", 0)
-    peak = None if picture.is_estimate else picture.peak_bytes
+        limit = run.buffers.free_bytes + (run.memory.argument_bytes or 0 if run.memory is not None else 0)
     temporaries = run.memory.temporary_bytes if run.memory is not None else None
-    remedies = tried_remedies(run.remedies, peak, temporaries, limit, refused=refused)
+    remedies = tried_remedies(run.remedies, program_bytes(run.memory), temporaries, limit, refused=refused)
     buffers = schedule.alive(schedule.peak_at) if schedule is not None else picture.buffers
     found = memory_finding(error, picture.asked_bytes, buffers, message, remedies, end.hint)
     if not found.places and run.finished is not None:  # op by op it is the line of the call

@@ -1,5 +1,6 @@
 """What a program would need with a change: real JAX on shapes, in this process, and nothing of it is left behind."""
 
+from dataclasses import replace
 from functools import partial
 
 import jax
@@ -7,8 +8,8 @@ import jax.numpy as jnp
 import pytest
 
 from engine.measure.heard import of, reporter
-from jaxprof.engine.measure import jax_run
-from jaxprof.engine.measure.control import Cancelled, RunControl
+from jaxprof.engine.measure import jax_run, remedies
+from jaxprof.engine.measure.control import Cancelled, CapReached, RunControl
 from jaxprof.engine.measure.remedies import try_remedies
 from jaxprof.engine.measure.run import measure_request
 from jaxprof.engine.measure.sampling import here
@@ -145,18 +146,45 @@ def step(state, batch):
 """
 
 
-@pytest.mark.parametrize("own", [True, False])
-def test_a_run_that_does_not_fit_is_tried_in_our_process_alone(tmp_path, monkeypatch, own):
+@pytest.fixture
+def refused(tmp_path, monkeypatch):
+    """Returns the events of a run of which XLA says that it needs more than is free."""
     file = tmp_path / "train.py"
     file.write_text(STEP)
     monkeypatch.setattr(jax_run, "available_host_bytes", lambda: 100)
     spec = RunSpec(workload="step", variant="jit", how="jit", device="cpu:0", target=f"{file}:step", check=False,
                    arguments=("f32[64]", "f32[512,64]"), budget_seconds=0.02)  # fmt: skip
-    events = []
-    execute = (lambda work: work()) if own else here
-    measure_request(RunRequest(run="r1", spec=spec), events.append, RunControl(), execute)
-    *_, end = events
-    assert end.out_of_memory
-    assert {each.subject for each in of(events, RemedyTried)} == ({"state", "batch", "state, batch"} if own else set())
+
+    def events_of_run(execute, **given):
+        events = []
+        request = RunRequest(run="r1", spec=replace(spec, **given))
+        measure_request(request, events.append, RunControl(), execute)
+        return events
+
+    return events_of_run
+
+
+@pytest.mark.parametrize(
+    ("execute", "given", "tried"),
+    [
+        (lambda work: work(), {}, {"state", "batch", "state, batch"}),
+        (here, {}, set()),
+        (lambda work: work(), {"side": "B"}, set()),
+    ],
+    ids=["a run", "in the user's process", "a side"],
+)
+def test_a_run_that_does_not_fit_is_tried_in_our_process(refused, execute, given, tried):
+    events = refused(execute, **given)
+    assert events[-1].out_of_memory
+    assert {each.subject for each in of(events, RemedyTried)} == tried
     (held,) = [each for each in of(events, BuffersReported) if each.asked_bytes]
     assert held.free_bytes == 100 < held.asked_bytes
+
+
+def test_a_run_whose_time_is_over_still_ran_out_of_memory(refused, monkeypatch):
+    def over(*_):
+        raise CapReached
+
+    monkeypatch.setattr(remedies, "try_remedies", over)
+    end = refused(lambda work: work())[-1]
+    assert (end.status, end.out_of_memory) == ("failed", True)

@@ -79,7 +79,13 @@ def peak_memory(run: Run | None) -> int | None:
         return None
     if run.buffers is not None and run.buffers.peak_bytes is not None:
         return run.buffers.peak_bytes
-    parts = _totals(run.memory)
+    return program_bytes(run.memory)
+
+
+def program_bytes(memory: MemoryReported | None) -> int | None:
+    """Return the sum of a program's arguments, results and temporaries; None if XLA did not report it. Constants are
+    not in it, so a peak by the buffer assignment may be more."""
+    parts = _totals(memory)
     return sum(parts.values()) if parts else None
 
 

@@ -24,8 +24,8 @@ from jaxprof.base.grouping import grouped
 from jaxprof.engine.measure.control import Cancelled, CapReached, Reporter
 from jaxprof.engine.measure.stages import StagedProgram
 from jaxprof.engine.measure.static_leaves import as_jitted
-from jaxprof.engine.measure.trials import donatable
-from jaxprof.events import MemoryReported, RemedyTried, SourceLocation
+from jaxprof.engine.measure.trials import ProgramChange, donatable
+from jaxprof.events import NOWHERE, MemoryReported, RemedyTried, SourceLocation
 from jaxprof.hlo.source import is_own
 from jaxprof.hlo.text.parse import module as read_module
 from jaxprof.workloads.callables import arguments_by_name, function_as_written
@@ -91,30 +91,15 @@ def _donation(function: Any, arguments: tuple[Any, ...]) -> Iterator[_Change]:
 
 def _checkpointed_scan(function: Any, arguments: tuple[Any, ...]) -> Iterator[_Change]:
     """Yield the program with `jax.checkpoint` around the body of its scan; of several, it is not known which."""
-    scan: Any = jax.lax.scan
-    places: dict[SourceLocation, None] = {}
-
-    @wraps(scan)
-    def checkpointed_scan(f: Any, *args: Any, **kwargs: Any) -> Any:
-        frame: Any = sys._getframe(1)
-        while frame is not None and not is_own(frame.f_code.co_filename):
-            frame = frame.f_back
-        if frame is not None:
-            places[SourceLocation(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)] = None
-        return scan(jax.checkpoint(f, prevent_cse=False), *args, **kwargs)
-
-    @wraps(function)
-    def changed(*given: Any) -> Any:
-        jax.lax.scan = checkpointed_scan
-        try:
-            return function(*given)
-        finally:
-            jax.lax.scan = scan
-
     jax.clear_caches()
-    jax.eval_shape(changed, *arguments)
-    if len(places) == 1:
-        yield RemedyTried(remedy="checkpoint_scan", place=next(iter(places))), changed, arguments, None
+    change = ProgramChange("checkpoint", NOWHERE)
+    try:
+        jax.eval_shape(lambda *given: function(*given), *arguments)
+        places = change.report_reach().lines
+        if len(places) == 1:
+            yield RemedyTried(remedy="checkpoint_scan", place=places[0]), function, arguments, None
+    finally:
+        change.undo()
 
 
 def _checkpointed_functions(function: Any, arguments: tuple[Any, ...]) -> Iterator[_Change]:

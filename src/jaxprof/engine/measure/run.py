@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import repeat
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxprof.base.errors import unknown_name
 from jaxprof.base.files import read_source
-from jaxprof.engine.measure.control import Emit, Reporter, RunControl
+from jaxprof.engine.measure.control import CapReached, Emit, Reporter, RunControl
 from jaxprof.engine.measure.failure import conclude, is_out_of_memory
 from jaxprof.engine.measure.sampling import MOST_SAMPLES, CallSampler, Execute, Plan, Trial, here
 from jaxprof.engine.measure.startup import settle_allocator, start_jax, start_numpy
@@ -137,8 +138,10 @@ def _measure(
         try:
             outcome = measure_jax(reporter, sampler, variant, request, arguments, device)
         except Exception as error:
-            if variant.how == "jit" and sampler.is_own_process and request.launch == 1 and is_out_of_memory(error):
-                _try_remedies(reporter, variant, request, arguments, device)
+            is_alone = request.launch == 1 and not request.spec.side and sampler.is_own_process
+            if variant.how == "jit" and is_alone and is_out_of_memory(error):
+                with suppress(CapReached):  # memory is what the run ended by
+                    _try_remedies(reporter, variant, request, arguments, device)
             raise
         output = outcome.output
         if request.spec.check and request.launch == 1:

@@ -83,6 +83,8 @@ class ProgramChange:
                 self._replace(jax.lax, function, self._with_argument(getattr(jax.lax, function), "unroll", 4))
         elif name == "map":
             self._replace(jax, "vmap", self._mapping(jax.vmap))
+        elif name == "checkpoint":
+            self._replace(jax.lax, "scan", self._checkpointing(jax.lax.scan))
         elif name not in ("donate", *_FLAGS, *_SETTINGS):
             raise JaxprofError(f"there is no trial {self.name!r}", "The client and the engine have different versions.")
 
@@ -123,6 +125,16 @@ class ProgramChange:
             return original(*given.args, **given.kwargs)
 
         return with_value
+
+    def _checkpointing(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `jax.lax.scan` with `jax.checkpoint` around its body."""
+
+        @wraps(original)
+        def scan(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+            self._reached[self._own_location(inspect.currentframe())] = None
+            return original(jax.checkpoint(f, prevent_cse=False), *args, **kwargs)
+
+        return scan
 
     def _mapping(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Return `jax.vmap` that makes a `lax.map` where it is called for the line, or where what it maps calls the
