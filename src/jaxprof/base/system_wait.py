@@ -59,7 +59,7 @@ def processor_seconds(process: int) -> float | None:
     return sum(map(int, values[11:13])) / os.sysconf("SC_CLK_TCK") if len(values) > 12 else None  # utime, stime
 
 
-def moved_bytes(process: int) -> int | None:
+def io_bytes(process: int) -> int | None:
     """Return the bytes that a process has read and written by system calls; None if the system does not count them."""
     counts = dict(line.split(": ") for line in _text(f"/proc/{process}/io").splitlines())
     return int(counts["rchar"]) + int(counts["wchar"]) if "rchar" in counts and "wchar" in counts else None

@@ -24,7 +24,7 @@ from jaxprof.facts.runs import CHECK, MODES, PARAMETERS, REVISION, RUNS, TIMES_C
 from jaxprof.facts.sessions import PHASE, SESSIONS, TOTAL_MEANING
 from jaxprof.facts.sides import KEPT
 from jaxprof.facts.units import BY_NAME, BYTE_RATE, BYTES, COUNT, NUMBERS, OBJECT, ROWS, SECONDS, TEXT, TRUTH
-from jaxprof.findings.program_result import RequestedFunction, requested_function
+from jaxprof.findings.program_result import RequestedFunction, function_request
 from jaxprof.session import Phase, Session
 from jaxprof.stats.summary import MedianTime, Summary
 
@@ -49,7 +49,7 @@ class _RunRow(RunRow):
 
     @property
     def asked(self) -> RequestedFunction | None:
-        return requested_function(self.session, self.run)
+        return function_request(self.session, self.run)
 
     @property
     def measured(self) -> Any:

@@ -51,14 +51,14 @@ def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Ex
     recorded: list[ProgramResult] = []
     for run in session.programs:
         # only for a session with a program
-        from jaxprof.findings.program_result import program_result, requested_function
+        from jaxprof.findings.program_result import function_request, program_result
 
         recorded.append(program_result(session, run.id))
     has_capture = any(run.plan.how == IMPORTED for run in session.runs.values())
     items: list[Finding | Abstention] = []
     for program in recorded:
         items += program_findings(session, program, name)
-        measured = requested_function(session, run) is not None
+        measured = function_request(session, run) is not None
         items += program_abstentions(program, has_capture=has_capture, has_function=measured)
     subject: Subject = "nothing"
     if len(session.runs) > len(recorded):

@@ -97,7 +97,7 @@ class RequestedFunction:
     hint: str
 
 
-def requested_function(session: Session, run: Run) -> RequestedFunction | None:
+def function_request(session: Session, run: Run) -> RequestedFunction | None:
     """Return whether the named function was measured, and why not; None if the recording of `run` names no function."""
     started = run.program.started if run.program is not None else None
     name = str(started.options.get("function") or "") if started is not None else ""

@@ -16,7 +16,7 @@ from jaxprof.base.units import bytes_, counted, integer, percent, seconds, whole
 from jaxprof.base.values import frozen
 from jaxprof.facts import Facts, column, pick
 from jaxprof.facts.programs import COMPILES, LINES, SHARE_OF_WALL, ProgramFact, ProgramRow, rows_of
-from jaxprof.findings.program_result import program_result, requested_function
+from jaxprof.findings.program_result import function_request, program_result
 from jaxprof.report.program_words import (
     ARGV_WIDTH,
     cache,
@@ -229,7 +229,7 @@ def summary_lines(session: Session, run_id: str = "", width: int = WIDTH) -> lis
         most_by = f"; most by {first.function}: {integer(first.count)} in {seconds(first.seconds)}"
         count = counted(program.compile_count, "compilation")
         lines.append(f"  {count}, {seconds(program.compile_seconds)}{most_by}")
-    asked = requested_function(session, session.runs[run_id])
+    asked = function_request(session, session.runs[run_id])
     if asked is not None and asked.error:
         lines.append(f"  ! --function {asked.name}: {asked.error}. {asked.hint}".rstrip())
     lines += [f"  note: {note.message or words(note.code)}" for note in program.notes[:2]]

@@ -555,7 +555,7 @@ def test_loop_always_in_its_wait_iterates_while_it_runs():
 
 def test_standstill_counts_from_the_last_iteration(monkeypatch):
     moved = [0]
-    monkeypatch.setattr(standstill, "moved_bytes", lambda process: moved[0])
+    monkeypatch.setattr(standstill, "io_bytes", lambda process: moved[0])
 
     def read(seconds):
         moved[0] += 1_000_000_000 if seconds < 10 else 100

@@ -10,7 +10,7 @@ from jaxprof.analysis.runs.run_result import results
 from jaxprof.base.text import safe
 from jaxprof.stats.comparison import TimeComparison
 from jaxprof.stats.location import Spread, t_quantile
-from jaxprof.tui.kit.format import elapsed_text, speedup_short, speedup_style
+from jaxprof.tui.kit.format import clock_text, speedup_short, speedup_style
 from jaxprof.tui.kit.table_columns import table_lines
 from jaxprof.tui.results import result_panel as facts
 from jaxprof.tui.results.screen import row_text
@@ -31,7 +31,7 @@ from tui.session_tapes import Tape
     ],
 )
 def test_a_clock_never_shows_a_time_that_has_not_come(elapsed, shown):
-    assert elapsed_text(elapsed) == shown
+    assert clock_text(elapsed) == shown
 
 
 def speedup(ratio, low=None, high=None, measured="in turns"):

@@ -145,7 +145,7 @@ class Ranking:
         self._measured = measured or {}
         self._columns: dict[str, array[float]] = {}
         self._origins: OriginColumns | None = None
-        if any(self.measured_seconds(kernel) is not None for kernel in kernels if kernel.name in self._measured):
+        if any(self.self_seconds(kernel) is not None for kernel in kernels if kernel.name in self._measured):
             self.basis = "measured"
         else:
             known = self.device is not None and any(self.least(kernel) is not None for kernel in kernels)
@@ -226,7 +226,7 @@ class Ranking:
     def capture_of(self, kernel: Kernel) -> MeasuredKernel | None:
         return self._measured.get(kernel.name)
 
-    def measured_seconds(self, kernel: Kernel) -> float | None:
+    def self_seconds(self, kernel: Kernel) -> float | None:
         """Return the measured self seconds of all executions in one run."""
         measured = self.capture_of(kernel)
         return measured.per_call_seconds if measured is not None else None
@@ -265,7 +265,7 @@ def ranking_on(
 
 FIGURES: dict[str, Callable[[Ranking, Kernel], float | None]] = {
     "weight": Ranking.weight,
-    "measured": Ranking.measured_seconds,
+    "measured": Ranking.self_seconds,
     "least": Ranking.least,
     # The work of a loop is that of the kernels in it.
     "flops": lambda ranking, kernel: 0.0 if kernel.runs_kernels else kernel.total_flops,

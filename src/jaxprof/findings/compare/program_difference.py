@@ -164,7 +164,7 @@ def _changes(before: ProgramResult, after: ProgramResult) -> Iterator[Difference
         yield Difference(SCRIPT, script, other_script)
     if arguments != other_arguments:
         yield Difference(ARGUMENTS, arguments, other_arguments)
-    if files := ", ".join(changed_files(before.run, after.run) or ()):
+    if files := ", ".join(source_changes(before.run, after.run) or ()):
         yield Difference(CODE, files, files)
     for name in COMPILERS:
         versions = [getattr(side.run.environment, name, None) for side in (before, after)]
@@ -179,7 +179,7 @@ def _script_and_arguments(program: ProgramResult) -> tuple[str, str]:
     return script, shlex.join(program.argv[named:])
 
 
-def changed_files(before: Run, after: Run) -> tuple[str, ...] | None:
+def source_changes(before: Run, after: Run) -> tuple[str, ...] | None:
     """Return the names of the user's files whose contents differ between two runs; None if no such file is known of
     both. A file may have moved to another folder."""
     ours, theirs = (

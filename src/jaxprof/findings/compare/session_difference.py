@@ -185,7 +185,7 @@ def compilers_between(difference: SessionDifference, pair: RunDifference) -> tup
     """Return the versions of jax and jaxlib that a pair of the difference was compiled by, if they differ and nothing
     else does that a user has changed: one program, with the same arguments and settings. Empty if something else
     differs, or if its code is not known of both."""
-    from jaxprof.findings.compare.program_difference import COMPILERS, changed_files
+    from jaxprof.findings.compare.program_difference import COMPILERS, source_changes
 
     differing = [row for row in difference.environment if row.differs]
     plans = pair.before.plan, pair.after.plan
@@ -200,7 +200,7 @@ def compilers_between(difference: SessionDifference, pair: RunDifference) -> tup
         and plans[0].workload == plans[1].workload
         and plans[0].trial == plans[1].trial
         and len({frozenset(variables.get(plan.side, {}).items()) for plan in plans}) == 1
-        and (is_built_in or changed_files(pair.before, pair.after) == ())
+        and (is_built_in or source_changes(pair.before, pair.after) == ())
     )
     return tuple(row for row in differing if row.code in COMPILERS) if same else ()
 

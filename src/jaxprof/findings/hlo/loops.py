@@ -113,7 +113,7 @@ class _State:
         self.between += ((each, value.shape.bytes, needed) for each in (*difference.between, *filter(None, [stored])))
         return needed
 
-    def moved_by(self, scene: Scene) -> tuple[dict[Kernel, int], int]:
+    def traffic_of(self, scene: Scene) -> tuple[dict[Kernel, int], int]:
         """Return the bytes of whole arrays that one execution of a kernel moves, and those that it has to. An update in
         place moves no whole array."""
         arrays: dict[int, tuple[int, int]] = {}
@@ -147,7 +147,7 @@ def whole_carry(scene: Scene) -> Iterator[Finding]:
         if body.root is None or body.root.opcode != "tuple":
             continue
         state = _State(body, body.root)
-        moved, needed = state.moved_by(scene)
+        moved, needed = state.traffic_of(scene)
         if not moved:
             continue
         known = all(kernel.count is not None for kernel in moved)

@@ -20,7 +20,7 @@ import time
 from bisect import insort
 from collections.abc import Callable
 
-from jaxprof.base.system_wait import moved_bytes, system_wait
+from jaxprof.base.system_wait import io_bytes, system_wait
 from jaxprof.events import NOWHERE, Event, SourceLocation, StageRunning, StandstillSeen, SystemWait, ThreadStack
 from jaxprof.recorder.cpython import operation_at
 from jaxprof.recorder.frame_owner import USER, outwards
@@ -194,4 +194,4 @@ class StandstillWatch:
 
 
 def _use(now: float) -> _Use:
-    return now, time.process_time(), moved_bytes(os.getpid()), int(gc.get_stats()[-1]["collections"])
+    return now, time.process_time(), io_bytes(os.getpid()), int(gc.get_stats()[-1]["collections"])

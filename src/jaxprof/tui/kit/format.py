@@ -37,7 +37,7 @@ def status_mark(status: str) -> Content:
     return Content.styled(*STATUS_MARKS.get(status, ("?", "$warning")))
 
 
-def elapsed_text(elapsed_seconds: float) -> str:
+def clock_text(elapsed_seconds: float) -> str:
     """Return a time that counts: tenths of a second up to a minute, then whole seconds in the words of reports."""
     if elapsed_seconds < 59.95:
         return f"{max(0, int(elapsed_seconds * 10)) / 10:.1f} s"

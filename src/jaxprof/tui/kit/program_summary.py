@@ -13,7 +13,7 @@ from jaxprof.base.text import safe, shorten
 from jaxprof.base.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
 from jaxprof.tui import clock
 from jaxprof.tui.kit.drawing import bar_with_names, cell, whole_parts
-from jaxprof.tui.kit.format import elapsed_text, location_text, status_mark
+from jaxprof.tui.kit.format import clock_text, location_text, status_mark
 
 if TYPE_CHECKING:
     from jaxprof.session import Run, Session
@@ -83,7 +83,7 @@ def doing(program: RecordedProgram, directory: str, now_seconds: float, width: i
             words = ", ".join(f"{state_title(state)} {percent(value / length)}" for state, value in longest)
             words += " (JAX is not imported yet)" * (program.jax is None)
         return Content.assemble(("now ", "$text-muted"), cell(words, max(1, width - 4)))
-    time = elapsed_text(now_seconds - began)
+    time = clock_text(now_seconds - began)
     head = Content.assemble(
         ("now ", "$text-muted"), (shorten(before, max(1, width - 4 - CLOCK)), "bold $phase-compile"), (time, "bold")
     )
@@ -109,7 +109,7 @@ def head_lines(
     state = status if runs else state_in_words(run, result, silent)
     time = "" if runs or not result.wall_seconds else seconds(result.wall_seconds)
     if runs and result.began_seconds:
-        time = elapsed_text(now_seconds - result.began_seconds)
+        time = clock_text(now_seconds - result.began_seconds)
     lines = [
         first_line(shlex.join(result.argv), status, state, time, width),
         whole_parts((Content.styled(safe(text), style) for text, style in figures(session, result)), width),

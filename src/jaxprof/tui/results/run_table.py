@@ -27,7 +27,7 @@ from jaxprof.tui.kit.drawing import bar, cell, mark, parts_bar
 from jaxprof.tui.kit.format import (
     BROKEN,
     SPEEDUP_WIDTH,
-    elapsed_text,
+    clock_text,
     half_width,
     speedup_short,
     speedup_style,
@@ -172,7 +172,7 @@ class RunTable(RowList[RunResult]):
         # The clock runs only while somebody writes the session.
         began = _began_seconds(run) if self._growing else None
         now = clock.monotonic() + self._profiler.opened.clock_shift_seconds
-        time = elapsed_text(now - began) if began is not None else ""
+        time = clock_text(now - began) if began is not None else ""
         so_far = f"median {seconds(summary.median)}{half_width(summary)}" if summary is not None else ""
         share = run.fraction if run.current_phase in SAMPLED_PHASES else None
 
