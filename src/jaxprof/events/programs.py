@@ -139,7 +139,7 @@ class LineOperations:
     """Of all operations of the program, by a sample of them."""
 
     @property
-    def place(self) -> SourceLocation:
+    def location(self) -> SourceLocation:
         return SourceLocation(self.file, self.line)
 
 

@@ -115,7 +115,7 @@ COMPILES: tuple[ProgramFact, ...] = (
              inside=(Fact("name", TEXT, "Its name"), *_ARRAY)),
         Fact("operations", COUNT, "Operations of its StableHLO"),
         Fact("made_by", ROWS, "Lines that made most of its operations, if it is large", inside=(
-            Fact("place", TEXT, "file:line", "place.text"),
+            Fact("place", TEXT, "file:line", "location.text"),
             Fact("name", TEXT, "JAX's name of the operations"),
             Fact("share", SHARE, "Of all operations, by a sample of them"),
         )),

@@ -191,7 +191,8 @@ def rank(finding: Finding, program: ProgramResult | None = None) -> tuple[float 
     seconds = finding.saves_seconds if finding.saves_seconds is not None else finding.seconds
     weight = (seconds or 0.0) * (_AT_MOST_WEIGHT if finding.at_most else 1.0)
     small = share is not None and share < SMALL and not finding.fault
-    first, untried = finding.code not in ("program_failed", "standstill"), finding.code != "tried_and_faster"
+    first = finding.code not in ("program_failed", "standstill", "unfinished_compile")
+    untried = finding.code != "tried_and_faster"
     once = finding.scope == "compile"
     return not finding.fault, first, untried, small, once, -weight, -(finding.bytes or 0), finding.code, finding.run
 

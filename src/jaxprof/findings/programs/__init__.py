@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN, ProgramResult, pause_times
-from jaxprof.analysis.programs.standstill import LOCKED, STOPPED
+from jaxprof.analysis.programs.standstill import COMPILER, LOCKED, STOPPED
 from jaxprof.base.text import safe, whole_number
 from jaxprof.base.units import bytes_, seconds
 from jaxprof.events import DeviceReading
@@ -123,11 +123,14 @@ def standstill(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
             claims.take([spot for spot in result.spots if spot.location == state.at])
         stands = "it stands still" if result.stands_still else "it stood still"
         fix = _PAUSES[SIGNAL][1] if state.waits == STOPPED else None
+        compiles = state.waits == COMPILER and any(stage.stage == "compile" for stage in result.running)
+        if compiles:  # that finding has its seconds, too
+            fix = "What is known of that compile is said below, as unfinished_compile."
         yield Finding(
             "standstill",
             f"{stands} {safe(state.text(result.directory))}",
             (state.at,),
-            seconds=state.seconds,
+            seconds=None if compiles else state.seconds,
             own_fix=fix,
         )
 

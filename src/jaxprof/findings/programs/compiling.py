@@ -191,7 +191,7 @@ def unfinished_compile(result: ProgramResult, _claims: Claims) -> Iterator[Findi
         if is_large and lines:
             fixes.append("jax.lax.scan, fori_loop or jax.vmap over what repeats there compiles it once.")
         if work is not None and work.operation:
-            folded = [made.place for made in stage.made_by if made.name == work.operation]
+            folded = [made.location for made in stage.made_by if made.name == work.operation]
         doing = work_text(work, folded[0].short(result.directory) if folded else "")
         file = path_word(stage.defined_at.file)
         fixes += shortening(work, f"{file}:{stage.function}" if file else stage.function)
@@ -284,7 +284,7 @@ def _unroll_text(result: ProgramResult, loops: Sequence[SourceLocation]) -> str:
 
 def _made_by(made_by: Sequence[LineOperations]) -> dict[SourceLocation, float]:
     """Return the lines that made a clear part of a program's operations, and each part, largest first."""
-    of_line = totals((made.place, made.share) for made in made_by)
+    of_line = totals((made.location, made.share) for made in made_by)
     most = sorted(of_line.items(), key=lambda item: -item[1])[:_LINES_NAMED]
     return {line: share for line, share in most if share >= _MADE_SHARE}
 

@@ -28,7 +28,7 @@ _WALK_SECONDS_AT_MOST = 0.25
 _CLOCK_READ_EVERY = 4096
 LARGE_OPERATIONS = 1_000
 """Number of operations above which the lines that made them are read; XLA needs 1 or 2 ms for each operation."""
-_OPERATIONS_SAMPLED = 512
+_OPERATIONS_SAMPLED = 256
 _GOLDEN = 0.6180339887498949
 _SAMPLE_SECONDS_AT_MOST = 0.02
 """Reading the location of an operation takes 10 to 300 µs, because it is only printed with the whole stack."""
