@@ -851,6 +851,24 @@ def test_large_program_names_the_loop_that_is_unrolled(loops, where):
     assert ("unrolls the loop at train.py:33" in said.message) is (where == 33)
 
 
+@pytest.mark.parametrize(
+    ("checksum", "value", "is_said"),
+    [(7, None, True), (8, None, False), (None, None, False), (7, "3", False)],
+    ids=["another object", "another program", "unknown", "another value"],
+)
+def test_one_program_made_again_for_another_static_object(checksum, value, is_said):
+    changed = made.reason("static_argument", "f", value or "PjitFunction", "4" if value else "PjitFunction")
+    first = made.compiled(checksum=7, signature=[made.leaf("f", value or "PjitFunction", static=True)])
+    again = made.compiled(
+        reason_code="static_argument",
+        reasons=[changed],
+        checksum=checksum,
+        compile_seconds=0.5,
+        signature=[made.leaf("f", "4" if value else "PjitFunction", static=True)],
+    )
+    assert ("static_argument_varies" in codes(first, again)) is is_said
+
+
 @pytest.mark.parametrize(("operations", "is_unrolled"), [(600, True), (300, False)])
 def test_loop_is_unrolled_where_operations_account_for_it(operations, is_unrolled):
     """Tracing takes two seconds, all of them in a loop: of operations, or of Python that adds none."""

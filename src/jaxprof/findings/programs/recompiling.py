@@ -18,13 +18,14 @@ from jaxprof.analysis.programs.result import ProgramResult, is_single
 from jaxprof.base.grouping import grouped, totals
 from jaxprof.base.text import safe, shorten
 from jaxprof.base.units import counted, integer, percent, seconds
-from jaxprof.events import SourceLocation
+from jaxprof.events import Compiled, SourceLocation
 from jaxprof.events.finding import Finding
 from jaxprof.findings.programs.claims import Claims, check
 from jaxprof.findings.programs.compiling import free_traces, is_tracing_slow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
 
 AGAIN_CLEARED = 2
 """Number of programs compiled again after the caches were cleared from which they are reported."""
@@ -47,6 +48,10 @@ _UNEQUAL_OBJECT = (
     "Its class has an __eq__ of its own, by which the object is another one: something that it compares has changed, "
     "and is no plain value (an array, or an object without __eq__). Leave that out of __eq__ and __hash__ where the "
     "program does not depend on it, else pass it as an argument."
+)
+_LIBRARYS_OBJECT = (
+    "The library makes the object anew for each call from this line: call it once for all of the work where it can "
+    "take that (chains, batches), otherwise set jax_compilation_cache_dir: the same program is then read, not compiled."
 )
 _NAMED_WIDTH = 100
 """Largest number of columns for the arguments that vary: a function of many arrays has many of them."""
@@ -210,7 +215,7 @@ def static_argument_varies(result: ProgramResult, claims: Claims) -> Iterator[Fi
         changed = [each for each in argument_changes("static_argument", reason.rows) if len(each.types) > 1]
         named = "; ".join(f"{each.name} = {each.summary}" for each in changed) or reason.text
         text = f"for {integer(reason.count)} other values of a static argument: {shorten(named, _NAMED_WIDTH)}"
-        fix = _static_fix(function, reason, changed)
+        fix = _LIBRARYS_OBJECT if function.library and not changed else _static_fix(function, reason, changed)
         yield _recompile_finding(
             claims, "static_argument_varies", function, reason, text, reason.called_from, own_fix=fix
         )
@@ -358,8 +363,17 @@ def _unclaimed_recompiles(
         traced = sum(row.trace_seconds or 0.0 for row in rows)
         if count < FEW_COMPILATIONS and traced > NEARLY_ALL * took and is_tracing_slow(claims, free_traces(claims)):
             continue
-        if count >= least and took >= RECOMPILED_SHARE * claims.work > 0:
+        is_enough = count >= least or (count > 0 and _is_made_again(function, code, rows))
+        if is_enough and took >= RECOMPILED_SHARE * claims.work > 0:
             yield function, replace(reason, count=count, seconds=took, rows=rows)
+
+
+def _is_made_again(function: FunctionCompiles, code: str, rows: Sequence[Compiled]) -> bool:
+    """Return whether each of these compilations made a program that was known to be there, for a new object: then one
+    is as avoidable as many. A plain value that changes may be meant to."""
+    repeated = set(map(id, function.repetitions()))
+    by_value = any(len(each.types) > 1 for each in argument_changes(code, rows))
+    return not by_value and all(id(row) in repeated and row.checksum is not None for row in rows)
 
 
 def _keep_each(function: FunctionCompiles, reason: ReasonCount, factory: str = "") -> str:
