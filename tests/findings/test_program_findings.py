@@ -888,6 +888,16 @@ def test_large_program_names_the_line_of_its_operations(share, where):
     assert ("they are from model.py:5 (60 %)" in said.message) is (share == 0.6)
 
 
+@pytest.mark.parametrize("stage", ["compile", ""], ids=["compiles", "sleeps"])
+def test_standstill_in_a_compile_leads_to_what_is_known(stage):
+    stands = made.stands(60.0, until=63.0, stage=stage, function="step", stage_seconds=60.0)
+    found = made.result(*(unfinished(60) if stage else [ended(137)]), stands, wall=62.0).findings
+    about = [one for one in found if one.code in ("standstill", "unfinished_compile")]
+    assert [one.code for one in about] == ["standstill", "unfinished_compile"][: 2 if stage else 1]
+    assert ("as unfinished_compile" in about[0].fix) is bool(stage)
+    assert (about[0].seconds is None) is bool(stage), "no second is in two findings"
+
+
 def test_unfinished_compile_ends_with_another_state():
     assert "unfinished_compile" in codes(*unfinished(60))
     assert "unfinished_compile" not in codes(*unfinished(60, then="device_busy"))
