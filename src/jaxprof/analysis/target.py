@@ -221,7 +221,7 @@ def _fetch(url: str, note: Callable[[str], None]) -> Path:
     """Fetch what is at a URL, once in a command, and return the path of the copy."""
     if url in _fetched_paths:
         return _fetched_paths[url]
-    from jaxprof.base.operating_system import unwound_by_signals
+    from jaxprof.base.operating_system import raise_on_signals
     from jaxprof.remote.mirror import Mirror, forget_old
     from jaxprof.remote.url import RemoteUrl
 
@@ -235,7 +235,7 @@ def _fetch(url: str, note: Callable[[str], None]) -> Path:
             due = time.monotonic() + 5 * _PATIENCE_SECONDS
             note(f"fetching {remote.shown}: {done} of {count} files")
 
-    with unwound_by_signals():
+    with raise_on_signals():
         mirror = Mirror(remote)
         if words := mirror.refresh(progress):
             note(f"note: {words}")

@@ -1,6 +1,5 @@
-"""What belongs together: what has one key, as a list or as a sum, in the order in which the keys first appear; what two
-sides have, as each comparison finds what is the same, changed, new or gone; and a long list of sizes thinned without
-the loss of a peak.
+"""Group and total items by key, in the order in which the keys first appear; pair the items of two sides; thin a long
+list of sizes but keep its peaks.
 
 Sessions, runs, computations, instructions, kernels, buffers, ledgers, jobs and findings are all paired here, by keys
 that begin with the surest.

@@ -109,7 +109,7 @@ def signal_handlers(handlers: Mapping[signal.Signals, Handler]) -> Iterator[Mapp
 
 
 @contextmanager
-def unwound_by_signals() -> Iterator[None]:
+def raise_on_signals() -> Iterator[None]:
     """Unwind the process when a signal arrives that would end it at once, so that nothing is left behind. Does nothing
     outside the main thread, which alone may set signal handlers."""
     if threading.current_thread() is not threading.main_thread():

@@ -25,7 +25,7 @@ from jaxprof.cli.output import (
     print_json,
     print_lines,
     print_text,
-    rows_wanted,
+    row_limit,
 )
 from jaxprof.session.files import lasting_name, path_word, url_of, with_urls
 
@@ -84,7 +84,7 @@ def next_of_session(session: Session, path: str | Path) -> list[str]:
         next_commands.append(command_line("open", path, "--trust"))
     if any(run.compile_passes is not None for run in runs):
         next_commands.append(command_line("open", path, "--compile"))
-    return next_commands if rows_wanted(1) is None else [*next_commands, command_line("open", path, "--full")]
+    return next_commands if row_limit(1) is None else [*next_commands, command_line("open", path, "--full")]
 
 
 def print_session(session: Session, path: str | Path | None) -> None:

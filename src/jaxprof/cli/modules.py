@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
 
 def with_local_device(options: CompileOptions, *targets: Target) -> CompileOptions:
-    """Return the options with the device of this machine that those of `targets` are compiled for (or measured on)
-    which are no programs yet. Raises UsageError for a device that JAX does not use, and for a function of the user's
-    that may not run here."""
+    """Fill in the local device for those of `targets` that still have to be compiled or measured. Raises UsageError for
+    a device that JAX does not use, and for a function of the user's that may not run here."""
     for target in targets:
         if target.is_own:
             from jaxprof.base.operating_system import refuse_own_code
@@ -50,7 +49,7 @@ def find_modules(
 ) -> list[HloProgram]:
     """Return the modules of `target`: of the run `run` of a session, or the one with this number (from 1) in a dump.
 
-    Unless the target is `alone`, an option may apply to another target only. `variables` are laid over the environment
+    With two targets (not `alone`), an option may apply to the other one only. `variables` are laid over the environment
     of a function's processes. Raises JaxprofError: for an unknown target with similar names, for options that have no
     effect on it, for HLO that cannot be read, for a program that cannot be compiled.
     """

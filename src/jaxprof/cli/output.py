@@ -220,7 +220,7 @@ def no_form(what: str, form: str, *forms: str) -> UsageError:
     return UsageError(f"{what} has no {form} form", f"It has --format {', '.join(first)} and {last}.")
 
 
-def rows_wanted(usual: int) -> int | None:
+def row_limit(usual: int) -> int | None:
     """Return how many rows of a bounded answer are wanted, `usual` without `--limit`; None for all rows."""
     context = click.get_current_context(silent=True)
     bound = context.meta.get(_BOUND, usual) if context is not None else usual
@@ -356,8 +356,8 @@ def start_question(source: str, *, yes: bool) -> Ask:
         note(f"{source} would start:")
         notes(f"  {line}" for line in dict.fromkeys(lines))
         refusal = NotAskedFor(
-            "nothing was started: a session file names it, and there is no terminal to ask at",
-            "Read what is shown above, then start it with --yes.",
+            "not started: the command comes from a session file, and there is no terminal to confirm it at",
+            "Read what is shown above, then confirm it with --yes.",
         )
         if not yes and not sys.stderr.isatty():
             raise refusal

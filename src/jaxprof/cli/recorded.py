@@ -64,7 +64,7 @@ class Recorded:
 def import_to(path: Path, target: Path, views: tuple[str, ...] = (), *, replace: bool = False) -> Session:
     """Read the profile at `path`, or the part of it that the command chooses, into a session file at `target`, and
     return the session. On failure, no file is left. Raises UsageError, FileRefusedError or StorageError."""
-    from jaxprof.base.operating_system import unwound_by_signals
+    from jaxprof.base.operating_system import raise_on_signals
     from jaxprof.runner.headless import Progress
     from jaxprof.runner.profiles import plan_profile, session_of_profile
 
@@ -72,7 +72,7 @@ def import_to(path: Path, target: Path, views: tuple[str, ...] = (), *, replace:
     private_folder(target.parent)
     progress = Progress(sys.stderr)
     try:
-        with unwound_by_signals(), write_whole(target, force=replace) as partial:
+        with raise_on_signals(), write_whole(target, force=replace) as partial:
             return session_of_profile(path, partial, progress.take, planned=planned)
     finally:
         progress.end()

@@ -281,7 +281,7 @@ class ChildProcess:
         if data:
             return self._take_data(name, data)
         self._selector.unregister(descriptor)
-        # half an event is none
+        # Half an event cannot be read.
         rest = self._lines[name].end()
         return self._parse(name, [rest]) if rest and name != "events" else []
 

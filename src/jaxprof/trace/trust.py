@@ -144,7 +144,9 @@ def compiles(trace: Trace, kind: str, compile_seconds: float | None) -> Iterator
         yield row("compile", "good", f"the compile took {seconds(compile_seconds)} of the profile")
     elif compile_seconds and span is not None:
         share = compile_seconds / ((span[1] - span[0]) * PS)
-        words = f"compiles took {percent(share)} of the profile{': it mainly shows a compile' * (share > 0.5)}"
+        words = f"compiles took {percent(share)} of the profile"
+        if share > 0.5:
+            words = f"{words}: it mainly shows a compile"
         yield row("compile", "doubt" if share > 0.1 else "good", words)
 
 

@@ -135,11 +135,11 @@ EMPTY_CALL_SHARES = (0.75, 1.3)
 """Least and most time of a call's own work over that of an empty call, measured in another process. The wider, the more
 of brief calls stays unknown."""
 UNCOUNTED = 1.25
-"""Largest ratio of all iterations to those that the timed ones make up, if nothing counts them: brief iterations take
-up to half as long again while their lines are timed, which makes their number too low."""
+"""Without a counter, at most this many times the iterations that the timed ones make up: brief iterations take up to
+half as long again while their lines are timed, which makes their number too low."""
 CALLBACK_CALL = 50
-"""Most time of Python around the call of a function that calls Python, over that of an empty call: measured were 17 to
-19 for one with `jax.debug.print`, and 30 to 34 for one with an ordered callback, where neither was called back. If it
+"""Upper bound for the Python around the call of a function with callbacks, in empty calls: measured were 17 to 19 for
+one with `jax.debug.print`, and 30 to 34 for one with an ordered callback, where neither was called back. If it
 is too low, a call's own Python counts as that of a callback."""
 MOST_ARGUMENTS = 256
 """Most arrays, and most Python numbers, with which an empty call is timed."""
@@ -549,9 +549,9 @@ def _split_callbacks(
     empty_call: EmptyCallTimed | None,
     slowdown: float,
 ) -> tuple[Spot, ...]:
-    """Return the spots, with what is `AROUND` divided by what a call's own Python takes at most. What the function
-    calls holds the interpreter's lock as well, so that samples come before or after it. Calls in a loop within the hot
-    one have no bound. `slowdown`: as in `_launching_seconds`."""
+    """Split each `AROUND` spot: the part that a call's own Python takes at most, and the callback's. A callback holds
+    the interpreter's lock as well, so that samples come before or after it. Calls in a loop within the hot one have no
+    bound. `slowdown`: as in `_launching_seconds`."""
     around = [spot for spot in spots if spot.kind == AROUND]
     seconds = sum(spot.seconds for spot in around)
     if not seconds or not iterations or empty_call is None or _in_inner_loops(around, key):

@@ -151,7 +151,7 @@ def _measure(targets: Sequence[Target], form: str, words: dict[str, Any], tried:
     if form not in ("text", "json"):
         raise no_form("a comparison that is measured", form, "text", "json")
     from jaxprof.analysis.runs.ab import ab_results
-    from jaxprof.base.operating_system import refuse_to_run, unwound_by_signals
+    from jaxprof.base.operating_system import raise_on_signals, refuse_to_run
     from jaxprof.base.reaper import TemporaryFolder
     from jaxprof.facts.comparisons import ab_json
     from jaxprof.report.comparison import ab_lines
@@ -159,7 +159,7 @@ def _measure(targets: Sequence[Target], form: str, words: dict[str, Any], tried:
     from jaxprof.runner.sides import read_sides
 
     refuse_to_run("jaxprof compare")
-    with unwound_by_signals(), TemporaryFolder("ab") as folder, ExitStack() as stack:
+    with raise_on_signals(), TemporaryFolder("ab") as folder, ExitStack() as stack:
         if tried is not None:
             measured = _try_changes(targets, tried, folder, words)
         else:

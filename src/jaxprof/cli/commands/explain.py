@@ -12,7 +12,7 @@ from jaxprof.base.grouping import grouped
 from jaxprof.base.units import bytes_
 from jaxprof.cli import options
 from jaxprof.cli.answers import command_line, next_of_session, print_answer
-from jaxprof.cli.output import ExitCode, format_option, note, print_json, print_report, rows_wanted
+from jaxprof.cli.output import ExitCode, format_option, note, print_json, print_report, row_limit
 from jaxprof.cli.recorded import open_recorded
 from jaxprof.report.renderers import wrap
 
@@ -43,7 +43,7 @@ def command(file: str | None, code: str | None, fail_on: str | None, form: str) 
     from jaxprof.findings.explanation import MOST_FINDINGS
     from jaxprof.report import explain
 
-    wanted = rows_wanted(MOST_FINDINGS)
+    wanted = row_limit(MOST_FINDINGS)
     most = sys.maxsize if wanted is None else wanted
     name = "last" if file is None else file
     target = resolve(name, note, jobs=True)

@@ -17,7 +17,7 @@ from jaxprof.analysis.runs.ab import AbResult, ab_results
 from jaxprof.analysis.target import Kind, Target, resolve
 from jaxprof.analysis.target import command as shell_line
 from jaxprof.base.errors import JaxprofError, UsageError
-from jaxprof.base.operating_system import unwound_by_signals
+from jaxprof.base.operating_system import raise_on_signals
 from jaxprof.base.reaper import TemporaryFolder
 from jaxprof.base.values import frozen
 from jaxprof.cli import options
@@ -98,7 +98,7 @@ def command(target: str, base: str | None, limits: tuple[str, ...], strict: bool
             "With --for, limit exact facts: kernels, flops, accessed_bytes, peak_bytes.",
         )
     if not timed:
-        refuse(TIMED, "applies to times, and no limit is one", "Limit a time: --fail-on run:5%.")
+        refuse(TIMED, "applies to limits on times only, and none was given", "Limit a time: --fail-on run:5%.")
     timing = {name: words.pop(name) for name in TIMED}
     program = resolve(target, code=True, runs=True)
     result, measured = _compare(program, base, parsed_limits, CompileOptions(**words), timing)
@@ -129,7 +129,7 @@ def _compare(
     measured: Outcome | None = None
     compared: AbResult | None = None
     timed = [limit for limit in limits if limit.is_time]
-    with unwound_by_signals(), find_base(target, base) as found:
+    with raise_on_signals(), find_base(target, base) as found:
         if not (target.is_code or found.target.is_code):
             hint = "Sessions are compared as they are: leave it out."
             refuse(sorted(_COMPILING), "applies to what is compiled now", hint)
@@ -177,7 +177,7 @@ class FoundBase:
 def find_base(target: Target, word: str | None) -> Iterator[FoundBase]:
     """Yield what the word after `--base` means for `target`, as `resolve` decides; a revision is checked out until the
     end. Without a word, the base is HEAD, if `target` is a function with changes that are not committed. Raises
-    UsageError naming what was tried, and first if there is no `target`."""
+    UsageError if `target` does not exist, or naming what was tried."""
     session_of(target)  # nothing at all, or a job, is refused before it has no base
     problem: UsageError | None = None
 
@@ -205,7 +205,7 @@ def find_base(target: Target, word: str | None) -> Iterator[FoundBase]:
 
 
 def _no_revision(target: Target, word: str | None) -> UsageError | None:
-    """Return why `word`, without one HEAD, is no revision to compare `target` with; None if it is one."""
+    """Return why `word` (None for HEAD) cannot be used as a base revision; None if it can."""
     unnamed = word is None
     tried = (
         f"{target.word} has no base" if unnamed else f"--base {word!r} is neither a path, a target nor a kept session"

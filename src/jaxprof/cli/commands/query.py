@@ -16,7 +16,7 @@ from jaxprof.base.limits import PROCESSES, memory_bound
 from jaxprof.cli import options
 from jaxprof.cli.answers import command_line, print_facts
 from jaxprof.cli.options import require_packages
-from jaxprof.cli.output import format_option, no_form, note, notes, print_csv, print_json, print_lines, rows_wanted
+from jaxprof.cli.output import format_option, no_form, note, notes, print_csv, print_json, print_lines, row_limit
 from jaxprof.cli.recorded import open_recorded
 from jaxprof.report.renderers import Table, text_lines
 from jaxprof.session.files import EXTENSION
@@ -68,7 +68,7 @@ def command(words: tuple[str, ...], every: bool, schema: bool, form: str) -> Non
         sql = sys.stdin.read()
     if every and names:
         raise UsageError(
-            f"--all is every kept session, and {names[0]} is one of its own", "Leave out --all, or the names."
+            f"--all already selects every kept session, and {names[0]} names one", "Leave out --all, or the names."
         )
     if len(sql.split()) < 2:
         what = f"the last argument has to be SQL, and {sql!r} is none" if sql.strip() else "there is no SQL"
@@ -138,7 +138,7 @@ def _print(answer: SqlAnswer, form: str) -> None:
         rows = (dict(zip(answer.names, map(plain_value, row), strict=True)) for row in answer.rows())
         print_json("query", {"rows": rows, "notices": answer.notices}, [command_line("query", "--schema")])
     else:
-        found, more = answer.first(rows_wanted(_ROWS))
+        found, more = answer.first(row_limit(_ROWS))
         print_lines(text_lines(rows_table(schema, found), indent="", all_columns=True) if found else ["no rows"])
         if more:
             note(f"note: there are more rows than {len(found)}; --limit N prints more of them, --full all")

@@ -238,9 +238,10 @@ class SampleWindow:
         """Return the time outside the stages by state and line.
 
         Samples are fair to the lines; clocks say how long the thread ran and how long it was blocked. `own`: seconds
-        for which the recorder's thread may have kept the main thread waiting. `in_wait`: kind of the time in which the
-        thread ran although samples saw it wait for a value. Samples come where the lock is free, so that this may have
-        been anywhere, unless lines are timed."""
+        for which the recorder's thread may have kept the main thread waiting. `in_wait`: kind of the time in which
+        the CPU clock ran while samples showed a wait for a value. Samples come where the lock is free, so that this
+        may have been anywhere, unless lines are timed.
+        """
         # The numbers (1) to (4) are those of the equations in docs/attribution.md, which has a window worked out.
         on, off = sum(self.running.values()), sum(self.blocked.values())
         if not on and not off:
@@ -487,7 +488,7 @@ class SampleWindow:
                 self.assumed[key] += seconds
 
     def _doubt(self, lines: _Weights, rest: float) -> None:
-        """Give up what is only `assumed` to be Python where the thread did not run for so long by its clock. It was
+        """Move time `assumed` to be Python to `contended` as far as the thread's CPU clock shows less. The thread was
         blocked then, or waited for a processor, at a line at which no sample saw it so: the call of a function for
         several devices waits until each of them has begun."""
         if self.busy is None:

@@ -312,7 +312,7 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
         return self.row(self.current) if self._keys else None
 
     def toggle(self, key: Hashable | None) -> None:
-        """Mark or unmark a row. What was said of the marks before no longer holds, so it goes."""
+        """Mark or unmark a row, and dismiss the messages about the marks before."""
         if key in self.marked:
             self.marked.remove(key)
         else:

@@ -1,5 +1,5 @@
-"""What is drawn of a timeline, its ruler, titles, and the characters and styles of the columns; and what is said of it:
-the legend, what is under the cursor, the parts of its step, and the totals of a range.
+"""Draws a timeline: rows, ruler and titles; and its texts: the legend, what is under the cursor, the parts of its
+step, the totals of a range.
 """
 
 from __future__ import annotations
