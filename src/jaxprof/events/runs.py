@@ -78,8 +78,8 @@ class RunPlanned(Event):
 
     spec: RunSpec = field(metadata=FLAT)
     batch: int | None = None
-    """Number of the batch, from 1: runs that joined the queue together share it. None for a run that joined no queue,
-    and in sessions of schema 1.6 and before."""
+    """Number of the batch, from 1: runs that joined the queue together share it. None for a run that joined no
+    queue."""
 
 
 @frozen(kw_only=True)

@@ -51,7 +51,7 @@ class Turn:
     """Number of the turn among the blocks of all runs of the session."""
     seconds: tuple[float, ...]
     first_seconds: float | None = None
-    """Seconds of the first call after the pause, if it does not count; None in sessions of schema 1.8 and before."""
+    """Seconds of the first call after the pause, if it does not count."""
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class RunLaunch:
     """Monotonic time when the process started."""
     phases: dict[str, Phase] = field(default_factory=dict)
     turns: list[Turn] = field(default_factory=list)
-    """Turns of its steady run, in order; empty in sessions of jaxprof 0.1, which measured one run after the other."""
+    """Turns of its steady run, in order; empty where one run was measured after the other."""
     alone: list[float] = field(default_factory=list)
     """Seconds of each call measured alone, before the first turn."""
 
