@@ -118,12 +118,6 @@ class Abstention:
     """Whether it is about much more of the time than any finding, and is said before them."""
 
 
-def _is_measured(run: Run) -> bool:
-    """Return whether a run has what findings come from: a program's recording, times, a capture, or its HLO if it was
-    only compiled. A run that was to be timed has its HLO long before its first time."""
-    return bool(run.program or run.samples("run") or run.captures or (run.texts and run.plan.how == "compile"))
-
-
 @frozen(kw_only=True)
 class Explanation:
     """The answer: what to change, most expensive first, and what remains unknown."""
@@ -155,7 +149,11 @@ class Explanation:
     @property
     def is_unmeasured(self) -> bool:
         runs = self.session.runs.values() if self.session is not None and self.job is None else ()
-        return bool(runs) and not any(map(_is_measured, runs))
+        # HLO counts only of a run that was to be compiled: one that was to be timed has it long before its first time.
+        return bool(runs) and not any(
+            run.program or run.samples("run") or run.captures or (run.texts and run.plan.how == "compile")
+            for run in runs
+        )
 
     @property
     def nothing_found(self) -> str:

@@ -7,6 +7,7 @@ import sys
 import click
 
 from jaxprof.analysis.target import Kind, resolve
+from jaxprof.analysis.target import command as shell_line
 from jaxprof.base.errors import UsageError
 from jaxprof.base.grouping import grouped
 from jaxprof.base.units import bytes_
@@ -53,7 +54,6 @@ def command(file: str | None, code: str | None, fail_on: str | None, form: str) 
         explained = explanation_of_job(read_job_figures(target.file), most=most)
     else:
         from jaxprof.analysis.kernels.out_of_memory import read_message
-        from jaxprof.analysis.target import command as shell_line
 
         message = read_message(target.file) if target.kind is Kind.OTHER else None
         if target.kind is Kind.HLO:
