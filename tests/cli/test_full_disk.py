@@ -84,7 +84,7 @@ def disk(tmp_path):
     path = made.before / "sessions/kept.jaxprof"
     path.parent.mkdir()
     path.write_bytes(originals("session")[-1])
-    (made.before / "old.json").write_text("mine")
+    (made.before / "old.html").write_text("mine")
     (made.work / "s.jaxprof").write_bytes(originals("session")[-1])
     (made.work / "host.xplane.pb").write_bytes(originals("profile")[0])
     (made.work / "hello.py").touch()
@@ -115,7 +115,7 @@ def test_a_program_is_recorded_elsewhere(disk):
 @pytest.mark.parametrize(
     ("way", "words"),
     [
-        ("almost full", "export s.jaxprof -o PLACE/old.json --force --format html"),
+        ("almost full", "export s.jaxprof -o PLACE/old.html --force --format html"),
         ("read-only", "open --keep host.xplane.pb -o PLACE/x.jaxprof"),
     ],
 )
@@ -125,7 +125,7 @@ def test_failed_write_is_one_line_and_keeps_the_old_file(way, words, disk):
     first, *more = said.err.splitlines()
     assert (first.startswith("jaxprof: "), len(more) < 2, WAYS[way][1] in said.err) == (True, True, True), said.err
     names = {str(path.relative_to(disk.after)) for path in disk.after.rglob("*") if path.is_file()} - {"filler"}
-    assert names == {"sessions/kept.jaxprof", "old.json"}
+    assert names == {"sessions/kept.jaxprof", "old.html"}
     for each in names:
         assert (disk.after / each).read_bytes() == (disk.before / each).read_bytes()
 
