@@ -2,6 +2,8 @@
 it happened. An exception as its user meets it: with the frames of their own code, and a line about memory if it was
 that. A phase is reported with what is known of it at its end, and never as longer or surer than it was."""
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -295,3 +297,16 @@ def test_the_smaller_of_machine_and_control_group_counts(monkeypatch):
 def test_the_memory_that_the_kernel_says_is_available(monkeypatch, text, free):
     monkeypatch.setattr(Path, "read_text", lambda path, **_: text)
     assert preflight._machine_bytes() == free
+
+
+@pytest.mark.process
+def test_a_limit_of_the_process_counts_as_free_memory():
+    code = (
+        "import resource, numpy; from jaxprof.engine.measure.preflight import available_host_bytes as free; "
+        "resource.setrlimit(resource.RLIMIT_AS, (6 << 30, resource.RLIM_INFINITY)); before = free(); "
+        "held = numpy.empty(1 << 30, numpy.uint8); print(before, free())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    before, after = map(int, done.stdout.split())
+    assert before < 6 << 30
+    assert before - after >= 1 << 30

@@ -44,10 +44,22 @@ def warn_of_few_samples(reporter: Reporter, request: RunRequest, first_seconds: 
 
 
 def available_host_bytes() -> int | None:
-    """Return the memory that this process may still take from the machine and its control groups; None if unknown."""
+    """Return the memory that this process may still take from the machine, its control groups and its own limit; None
+    if unknown."""
     group = read_limits().memory
-    left = (_machine_bytes(), group.free_bytes() if group is not None else None)
+    left = (_machine_bytes(), group.free_bytes() if group is not None else None, _address_space_bytes())
     return min((value for value in left if value is not None), default=None)
+
+
+def _address_space_bytes() -> int | None:
+    """Return what `ulimit -v` leaves of the address space; None without such a limit."""
+    used = numbers_at(Path("/proc/self/status")).get("VmSize:")
+    if used is None:  # as on Windows, which has no such module either
+        return None
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if limit == resource.RLIM_INFINITY else max(0, limit - used * 1024)
 
 
 def _machine_bytes() -> int | None:

@@ -94,7 +94,7 @@ def _checkpointed_scan(function: Any, arguments: tuple[Any, ...]) -> Iterator[_C
     jax.clear_caches()
     change = ProgramChange("checkpoint", NOWHERE)
     try:
-        jax.eval_shape(lambda *given: function(*given), *arguments)
+        as_jitted(lambda *given: function(*given)).eval_shape(*arguments)
         places = change.report_reach().lines
         if len(places) == 1:
             yield RemedyTried(remedy="checkpoint_scan", place=places[0]), function, arguments, None
