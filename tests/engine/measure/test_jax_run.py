@@ -71,7 +71,7 @@ def test_a_program_that_needs_more_than_is_free_is_not_run(monkeypatch):
     assert events == []
     with pytest.raises(DoesNotFitError, match="needs 1001 B for its results"):
         jax_run._refuse_what_does_not_fit(recorder, program(output_bytes=600, temporary_bytes=401), GPU)
-    assert events == [BuffersReported(source="XLA", asked_bytes=1001)]
+    assert events == [BuffersReported(source="XLA", asked_bytes=1001, free_bytes=1000)]
     has(monkeypatch, limit=None)
     jax_run._refuse_what_does_not_fit(recorder, program(output_bytes=10**15), GPU)
 
