@@ -127,8 +127,8 @@ def _globals(key: _Key) -> Iterator[tuple[dict[str, Any], str, Any]]:
         if is_own(getattr(module, "__file__", None) or "<frozen "):
             for name, value in list(vars(module).items()):
                 if isinstance(value, FunctionType | jax.stages.Wrapped):
-                    code = function_as_written(value).__code__
-                    if (code.co_filename, code.co_qualname) == key:
+                    code = getattr(function_as_written(value), "__code__", None)  # none under a jit of a built-in
+                    if code is not None and (code.co_filename, code.co_qualname) == key:
                         yield vars(module), name, value
 
 
