@@ -163,3 +163,14 @@ def test_without_the_limit_it_takes_more(tmp_path):
     readers = Readers(tmp_path, "unpacked=1GiB")
     assert readers.read("hlo", bomb())[1] > FACTOR * LIMIT
     readers.close()
+
+
+def test_a_profile_takes_less_memory_than_its_file(tmp_path):
+    """Where it has events that are not kept, here the marks of the profiler."""
+    event = nested(4, number(1, 1) + number(2, 1 << 40) + number(3, 1000))
+    names = nested(4, number(1, 1) + nested(2, nested(2, b"end: dot")))
+    raw = nested(1, nested(2, b"/host:CPU") + nested(3, event * 5_000_000) + names)
+    readers = Readers(tmp_path, "lines=1000")
+    said, grown = readers.read("profile", raw)
+    assert grown < len(raw), f"{grown / MIB:.0f} MiB: {said}"
+    readers.close()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from jaxprof.base.limits import EVENTS
 from jaxprof.base.values import frozen
 from jaxprof.hlo.text.wire import DELIMITED, VARINT, TruncatedError, fields, to_signed, varint
-from jaxprof.trace.intervals import distinct, join
+from jaxprof.trace.intervals import distinct
 from jaxprof.trace.model import (
     ABSENT,
     NO_OP,
@@ -127,8 +127,9 @@ class Events:
         self.plane = plane
         self._data = plane.space.data
         self._names = plane.stat_ids(*names)
-        self._numbers: tuple[list[Ints], ...] = ([], [], [])
-        self._stats: dict[str, list[StatColumn]] = {name: [] for name in names}
+        # Columns as bytes that grow in place: pieces of them would be in memory twice, and leave holes when they go.
+        self._numbers = (bytearray(), bytearray(), bytearray())
+        self._stats = {name: (bytearray(), bytearray()) for name in names}
 
     def add(self, starts: Positions, left_out: Flags | None = None, with_stats: Events | None = None) -> Positions:
         """Add the events that begin at `starts` in the file, but those whose metadata id is flagged in `left_out`: the
@@ -152,14 +153,16 @@ class Events:
     def _append(self, columns: list[Ints], at: Positions, end: Positions) -> None:
         """Add a block of events with these numbers, whose statistics are between `at` and `end`."""
         self.plane.space.count(EVENTS, len(at))
-        for parts, column in zip(self._numbers, columns, strict=True):
-            parts.append(column)
-        found = self._read_stats(at, end) if self._names else {}
-        for name, stats in self._stats.items():
-            stats.append(found.get(name) or StatColumn.absent(self.plane, len(at)))
+        before = len(self)
+        for held, column in zip(self._numbers, columns, strict=True):
+            held += column.data
+        for name, stat in (self._read_stats(at, end) if self._names else {}).items():
+            number, sort = self._stats[name]
+            number += bytes(8 * before - len(number)) + stat.number.data
+            sort += bytes(before - len(sort)) + stat.sort.data
 
     def __len__(self) -> int:
-        return sum(map(len, self._numbers[0]))
+        return len(self._numbers[0]) // 8
 
     @property
     def metadata_ids(self) -> Ints:
@@ -177,17 +180,16 @@ class Events:
         return self._column(2)
 
     def _column(self, number: int) -> Ints:
-        parts = self._numbers[number]
-        parts[:] = [join(parts)] if len(parts) != 1 else parts  # else a long line would be in memory twice
-        return parts[0]
+        return np.frombuffer(self._numbers[number], np.int64)
 
     def stat(self, name: str) -> StatColumn:
-        """Return the statistic of this name, which is one of those that are read."""
-        parts = self._stats[name]
-        if not any(part.sort.any() for part in parts):
+        """Return the statistic of this name, which is one of those that are read. No events can be added afterwards."""
+        number, sort = self._stats[name]
+        if not sort:
             return StatColumn.absent(self.plane, len(self))
-        sort = np.concatenate([part.sort for part in parts])
-        return StatColumn(self.plane, join(part.number for part in parts), sort)
+        number += bytes(8 * len(self) - len(number))
+        sort += bytes(len(self) - len(sort))
+        return StatColumn(self.plane, np.frombuffer(number, np.int64), np.frombuffer(sort, np.uint8))
 
     def _read_numbers(self, starts: Positions) -> tuple[Positions, ...]:
         """Return metadata ids, offsets and durations in ps of the events that begin at `starts`, where the statistics

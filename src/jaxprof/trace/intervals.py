@@ -4,7 +4,8 @@ how much a set of intervals covers of many windows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,11 +130,18 @@ def by_group(groups: Ints, values: Ints, count: int) -> Ints:
 def union_by_group(groups: Ints, starts: Ints, durations: Ints, count: int) -> Ints:
     """Return for each of `count` groups how long at least one of its intervals was running."""
     total = np.zeros(count, np.int64)
-    order = by_group(groups, starts, count)
-    group, begin = groups[order], starts[order]
-    end = begin + durations[order]
-    np.add.at(total, group, np.maximum(0, end - latest_end_before(group, begin, end)))
+    for rows in some_groups(groups, by_group(groups, starts, count)):
+        group, begin = groups[rows], starts[rows]
+        end = begin + durations[rows]
+        np.add.at(total, group, np.maximum(0, end - latest_end_before(group, begin, end)))
     return total
+
+
+def some_groups(groups: Ints, order: Ints) -> Iterator[Ints]:
+    """Yield an order by group in pieces that hold whole groups, as many as there is room for in the cache."""
+    ordered = groups[order]
+    starts = np.unique(np.searchsorted(ordered, ordered[:: 1 << 16])).tolist()
+    return (order[begin:end] for begin, end in pairwise([*starts, len(order)]))
 
 
 def latest_end_before(groups: Ints, begin: Ints, end: Ints) -> Ints:

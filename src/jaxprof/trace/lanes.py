@@ -450,15 +450,20 @@ def _thread(line: PlaneLine, trace: Trace, ops: OpNumbers, *, on_device: bool) -
     for starts, _ in line.blocks():
         found.append(events.add(starts, is_mark, marked))
     with_ops, own = _op_lane(line, marked, trace, ops, on_device=on_device)
-    lane, rows = _lane(line, events, trace, _HOST, with_ops.name, _HOST), np.concatenate(found)
-    for column in ("op_of", "correlation", "step") if len(rows) else ():
-        if (values := getattr(with_ops, column)) is not None:
-            spread = np.full(len(lane), ABSENT, np.int64)
-            spread[rows] = values
-            setattr(lane, column, spread)
-    kept = np.ones(len(lane), np.bool_)
+    columns = {name: getattr(with_ops, name) for name in ("op_of", "correlation", "step")}
+    name = with_ops.name
+    del marked, with_ops  # of a thread of ops they take as much memory as all that is returned
+    rows = np.concatenate(found)
+    kept = np.ones(len(events), np.bool_)
     kept[rows[own]] = False
-    return lane.select(kept)
+    lane = _lane(line, events, trace, _HOST, name, _HOST, kept if own.any() else slice(None))
+    others = rows[~own] - np.searchsorted(rows[own], rows[~own])
+    for column, values in columns.items() if len(rows) else ():
+        if values is not None:
+            spread = np.full(len(lane), ABSENT, np.int64)
+            spread[others] = values[~own]
+            setattr(lane, column, spread)
+    return lane
 
 
 def _read_allocated_bytes(trace: Trace, line: PlaneLine) -> None:
@@ -513,18 +518,20 @@ def _op_lane(line: PlaneLine, events: Events, trace: Trace, ops: OpNumbers, *, o
     return lane, own
 
 
-def _lane(line: PlaneLine, events: Events, trace: Trace, device: str, name: str, kind: Kind) -> Lane:
-    ids, name_of = distinct(events.metadata_ids)
+def _lane(
+    line: PlaneLine, events: Events, trace: Trace, device: str, name: str, kind: Kind, rows: Flags | slice = slice(None)
+) -> Lane:
+    ids, name_of = distinct(events.metadata_ids[rows])
     shift = (line.timestamp_ns - trace.origin_ns) * 1000
     return Lane(
         device=device,
         name=name,
         kind=kind,
-        starts=events.starts_ps + shift,
-        durations=events.durations_ps,
+        starts=events.starts_ps[rows] + shift,
+        durations=events.durations_ps[rows],
         names=[line.plane.event_name(key) for key in ids.tolist()],
         name_of=name_of,
-        op_of=np.full(len(events), NO_OP, np.int64),
+        op_of=np.full(len(name_of), NO_OP, np.int64),
         thread=line.id,
     )
 

@@ -44,7 +44,7 @@ from jaxprof.trace.executions import (
     executions_on,
     steps_of_annotations,
 )
-from jaxprof.trace.intervals import Coverage, holds_others, join, positions_in
+from jaxprof.trace.intervals import Coverage, Spans, holds_others, join, positions_in
 from jaxprof.trace.launch import clock_fault, copies_of, launches_on
 from jaxprof.trace.model import (
     ABSENT,
@@ -384,7 +384,7 @@ def _windows(trace: Trace, device: str, executions: list[Executions], annotation
 
 def _activity(trace: Trace, device: str, executing: Coverage, is_collective: Flags) -> _Activity:
     is_copy = np.array([bool(_COPY_OP.match(op.name)) for op in trace.ops] + [False], np.bool_)
-    parts: dict[str, list[Lane]] = {"kernels": [], "collectives": [], "copies": [], "holders": []}
+    parts: dict[str, list[Spans]] = {"kernels": [], "collectives": [], "copies": [], "holders": []}
     for lane in trace.on_device(device):
         if lane.kind not in ("stream", "ops", "thread", "async"):
             continue
@@ -397,11 +397,15 @@ def _activity(trace: Trace, device: str, executing: Coverage, is_collective: Fla
             holder = holds_others(lane.starts, lane.durations)
         elif lane.kind == "async":
             copy = ~collective
-        parts["holders"].append(lane.select(holder))
-        parts["collectives"].append(lane.select(collective & ~holder))
-        parts["copies"].append(lane.select(copy & ~collective & ~holder))
-        parts["kernels"].append(lane.select(~(collective | copy | holder)))
-    return _Activity(**{name: Coverage.over(lanes) for name, lanes in parts.items()}, executing=executing)
+        ends = lane.ends
+        for name, rows in (
+            ("holders", holder),
+            ("collectives", collective & ~holder),
+            ("copies", copy & ~collective & ~holder),
+            ("kernels", ~(collective | copy | holder)),
+        ):
+            parts[name].append(Spans(lane.starts[rows], ends[rows]))
+    return _Activity(**{name: Coverage.over(spans) for name, spans in parts.items()}, executing=executing)
 
 
 def _rows(device: str, windows: Windows, activity: _Activity, busy: Coverage, op_starts: Ints) -> list[StepTimes]:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -46,6 +45,7 @@ from jaxprof.trace.intervals import (
     medians_by_group,
     nesting_order,
     self_times,
+    some_groups,
     union_by_group,
 )
 from jaxprof.trace.launch import launches_of, transfers_of
@@ -142,18 +142,14 @@ def op_executions(
     if not len(op):
         return np.zeros(0, np.int64)
     runs = _pairs(program, run)
-    order = by_group(runs, starts, int(runs.max()) + 1)
-    runs = runs[order]
     numbers = np.empty(len(op), np.int64)
     asked: set[int] = set()
     often, is_sort = np.zeros(int(op.max()) + 1, np.int64), np.zeros(int(op.max()) + 1, np.bool_)
     count = 0
-    # Some whole runs at a time, so that their columns stay in the cache.
-    borders = [*np.unique(np.searchsorted(runs, runs[:: 1 << 16])).tolist(), len(runs)]
-    for begin, end in pairwise(borders):
-        pair = _pairs(runs[begin:end], op[order[begin:end]])
+    for slices in some_groups(runs, by_group(runs, starts, int(runs.max()) + 1)):
+        pair = _pairs(runs[slices], op[slices])
         rows = by_group(pair, np.arange(len(pair)), int(pair.max()) + 1)
-        pair, position = pair[rows], order[begin:end][rows]
+        pair, position = pair[rows], slices[rows]
         new = np.diff(pair, prepend=-1) != 0
         same = ~new & (run[position] != 0)
         parts = same & (starts[position] < latest_end_before(pair, starts[position], ends[position]))
