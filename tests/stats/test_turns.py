@@ -231,3 +231,12 @@ def test_turns_over_alone_beside_bursts(calm, differs):
     quiet = launch_with(calls(100, 1e-3, 0.01))
     spoiled = [took * (1.0 if at % 5 < calm else 1.3) for at, took in enumerate(calls(100, 1e-3, 0.01, 4))]
     assert turns_over_alone([launch_with(spoiled)], [quiet])[1] is differs
+
+
+@pytest.mark.parametrize(
+    ("bad", "is_time"), [(1e-9, True), (0.0, False), (-1.0, False), (math.inf, False), (math.nan, False)]
+)
+def test_block_with_a_sample_that_is_no_time(bad, is_time):
+    assert Block(0, (0.5, bad, 0.25)).is_time is is_time
+    assert Block(0, (bad,)).is_time is is_time
+    assert Block(0, ()).is_time

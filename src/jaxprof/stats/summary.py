@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from jaxprof.base.units import percent, seconds
@@ -204,18 +205,25 @@ def bootstrap_medians(samples: Sequence[float], draws: int = DRAWS, seed: int = 
     import numpy as np
 
     values = np.sort(np.asarray(samples, dtype=np.float64))
-    n = len(values)
+    picked = [values[index] for index in _middle_indices(len(values), draws, seed)]
+    medians: NDArray[np.float64] = picked[0] if len(picked) == 1 else 0.5 * (picked[0] + picked[1])
+    return medians
+
+
+@lru_cache(maxsize=16)  # 160 KB each; of hundreds of runs most have as many samples as another one
+def _middle_indices(n: int, draws: int, seed: int) -> tuple[NDArray[np.intp], ...]:
+    """Return which of `n` sorted samples are in the middle of each draw, each of shape (draws,): one, or the two whose
+    mean is the median."""
+    import numpy as np
+
     random = np.random.default_rng(seed)
     if n % 2:
-        middle = random.beta((n + 1) // 2, (n + 1) // 2, size=draws)
-        picked: NDArray[np.float64] = values[_index(middle, n)]
-        return picked
+        return (_index(random.beta((n + 1) // 2, (n + 1) // 2, size=draws), n),)
     # Of n uniforms the (n/2)th smallest is Beta(n/2, n/2 + 1); given it, the next one is the smallest of the n/2
     # that lie above it.
     lower = random.beta(n // 2, n // 2 + 1, size=draws)
     upper = 1.0 - (1.0 - lower) * random.random(draws) ** (1.0 / (n // 2))
-    both: NDArray[np.float64] = 0.5 * (values[_index(lower, n)] + values[_index(upper, n)])
-    return both
+    return _index(lower, n), _index(upper, n)
 
 
 def _index(uniform: NDArray[np.float64], n: int) -> NDArray[np.intp]:

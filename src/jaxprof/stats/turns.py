@@ -56,7 +56,7 @@ class Block:
     @property
     def is_time(self) -> bool:
         """Whether every sample is a time: finite and above zero."""
-        return all(math.isfinite(second) and second > 0 for second in self.seconds)
+        return not self.seconds or (math.isfinite(sum(self.seconds)) and min(self.seconds) > 0)
 
     @property
     def median(self) -> float:
