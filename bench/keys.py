@@ -1,11 +1,11 @@
-"""How long the screen is silent after many keys at once, and how many bytes a change of screen sends.
+"""How long the screen is silent after many keys at once, and how many bytes a key sends.
 
     python bench/keys.py [--keys 140] [--hog] [--rounds 3] [--smoke]
 
 Keys: the app in a pseudo-terminal with a session of every kind of row open; on each screen, 140 keys arrive in one
 piece, as from a held key over a slow line. Timed are the first bytes that answer, and the last. The peer is a bare
 Textual list with as many rows, in turns with ours. `--hog` burns a core beside both. Bytes: what each change of screen
-writes, the first time and when the screen was there before. Exits 1 past a limit.
+writes, the first time and when the screen was there before; and each move of its cursor. Exits 1 past a limit.
 """
 
 from __future__ import annotations
@@ -51,12 +51,14 @@ SIZES = ((80, 24), (120, 40))
 SMOKE = {"2": "Summary", "3": "Compiles"}
 QUIET_SECONDS = 0.4
 PATIENCE_SECONDS = 4.0
-DOWN, UP = b"\x1b[B", b"\x1b[A"
+DOWN, UP, RIGHT, LEFT = b"\x1b[B", b"\x1b[A", b"\x1b[C", b"\x1b[D"
 """In turns, so that each burst has somewhere to go."""
 SCREEN_BYTES = 1_000
 """A screen is more than this; the readings of the devices on Start are less."""
-SWITCH_LIMIT_BYTES = 80_000
-"""All cells of 120x40 with their colours are about 70 000."""
+SWITCH_LIMIT_BYTES = 20_000
+"""All cells of 120x40 with their colours are about 70 000, of which most are blank or as they were."""
+MOVE_LIMIT_BYTES = 6 * 1024
+"""A move of the cursor shows another row, and beside it what that is about: at most most of 120x40 is other text."""
 FIRST_LIMIT = 2.0
 """The first answer to a burst, beside the bare list's."""
 
@@ -108,8 +110,18 @@ def written_by(terminal: Terminal, key: str) -> int:
     return len(terminal.output) - before
 
 
+def moved(terminal: Terminal, keys: bytes) -> int:
+    """Bytes that a move of the cursor makes the app write."""
+    terminal.drain(QUIET_SECONDS, most=8.0)
+    before = len(terminal.output)
+    terminal.send(keys)
+    terminal.read(PATIENCE_SECONDS)
+    terminal.drain(QUIET_SECONDS, most=8.0)
+    return len(terminal.output) - before
+
+
 def bytes_of_switches(home: str, session: Path, screens: dict[str, str], sizes: Sequence[tuple[int, int]]) -> bool:
-    """Prints what each change of screen writes; whether one is past the limit."""
+    """Prints what each change of screen, and each move of its cursor, writes; whether one is past its limit."""
     past = False
     print(f"{'bytes of a change of screen':<28}" + "".join(f"{name:>10}" for name in screens.values()))
     for size in sizes:
@@ -119,6 +131,12 @@ def bytes_of_switches(home: str, session: Path, screens: dict[str, str], sizes: 
                 past |= max(counts) > SWITCH_LIMIT_BYTES
                 name = f"{size[0]}x{size[1]}, {visit}"
                 print(f"{name:<28}" + "".join(f"{count:>10}" for count in counts))
+            moves = []
+            for key in screens:
+                written_by(terminal, key)
+                moves.append(max(moved(terminal, arrow) for arrow in (DOWN, UP, RIGHT, LEFT)))
+            past |= max(moves) > MOVE_LIMIT_BYTES
+            print(f"{f'{size[0]}x{size[1]}, cursor':<28}" + "".join(f"{count:>10}" for count in moves))
     return past
 
 
@@ -132,9 +150,12 @@ def bursts(home: str, session: Path, keys: int, rounds: int, screens: dict[str, 
         with opened(home, session, (120, 40), b"Runs|Program") as terminal:
             for key, name in [*screens.items(), ("1", "all screens in turn")]:
                 written_by(terminal, key)
-                turns = "".join(SCREENS).encode() * (keys // 6) + b"2"
+                turns, ends = "".join(SCREENS).encode() * (keys // 6), {DOWN: b"2", UP: b"1"}
                 pairs = [
-                    (burst(terminal, arrow * keys if name in SCREENS.values() else turns), burst(peer, arrow * keys))
+                    (
+                        burst(terminal, arrow * keys if name in SCREENS.values() else turns + ends[arrow]),
+                        burst(peer, arrow * keys),
+                    )
                     for _, arrow in zip(range(rounds), cycle((DOWN, UP)), strict=False)
                 ]
                 first, final = (statistics.median(ours[at] for ours, _ in pairs) for at in (0, 1))

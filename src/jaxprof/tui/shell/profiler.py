@@ -7,6 +7,7 @@ asks first while a run is in progress, except at the second ctrl+c; every child 
 from __future__ import annotations
 
 import atexit
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,10 +16,12 @@ from threading import Event as Signal
 from typing import TYPE_CHECKING
 
 from textual.app import App
+from textual.driver import Driver
 from textual.screen import ModalScreen
 
 from jaxprof.base.config import Config, Value, keep
 from jaxprof.base.errors import JaxprofError, StorageError, UsageError, system_words
+from jaxprof.base.terminal_cells import ScreenCells
 from jaxprof.base.text import safe
 from jaxprof.base.units import counted, percent
 from jaxprof.tui import clock
@@ -122,7 +125,7 @@ class Profiler(Navigator, keys="app"):
     ) -> None:
         """`light`: the terminal has a light background, which the theme follows unless the user has chosen one;
         `few_colours`: it has 16 colours."""
-        self._few_colours = few_colours  # Textual asks for the colours at once
+        self._few_colours, self._cells = few_colours, ScreenCells()  # Textual asks for both at once
         super().__init__()
         self.user = UserSettings(self, self.tell, config)
         self.live = Live(self, interpreter, make)
@@ -145,6 +148,21 @@ class Profiler(Navigator, keys="app"):
             self.register_theme(theme)
         # Set before the stylesheet is read: changing the theme later would read it again.
         self.set_reactive(App.theme, self.user.theme(light=light))
+
+    def get_driver_class(self) -> type[Driver]:
+        usual, cells = super().get_driver_class(), self._cells
+
+        class ChangesDriver(usual):  # type: ignore[misc, valid-type]
+            """Writes what the terminal does not show yet: Textual draws a box whole, some of it twice."""
+
+            def write(self, data: str) -> None:
+                if changes := cells.changed(data):
+                    super().write(changes)
+
+        return usual if os.name == "nt" else ChangesDriver  # there Textual writes in pieces
+
+    def on_resize(self) -> None:
+        self._cells.forget()
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return variables(few=self._few_colours)
