@@ -53,6 +53,20 @@ def structure():
     step({"w": THREE})
 
 
+def unrolled():
+    """Its operations are made in a function that it calls, and it is compiled by hand."""
+
+    def layer(x):
+        return jnp.sin(x) + 0.5  # made here
+
+    def network(x):
+        for _ in range(600):
+            x = layer(x)
+        return x
+
+    jax.jit(network).lower(FOUR).compile()
+
+
 def python_numbers():
     """A bool or an array may come back from the function; a number that is not used is not copied."""
     step = jax.jit(lambda x, count, flag: x * count + flag)

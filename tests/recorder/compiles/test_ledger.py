@@ -98,6 +98,14 @@ def test_nothing_went_wrong_and_nothing_is_kept(told):
     assert end["alive"] == [False, False, False]
 
 
+def test_operations_of_a_large_program_name_the_helper(told):
+    (row,) = rows(told, "unrolled")
+    made = {(made["file"], LINES[made["line"] - 1].rpartition("# ")[2]) for made in row["made_by"]}
+    assert made == {(str(PLANTED), "made here")}
+    assert {made["name"] for made in row["made_by"]} >= {"sin", "add"}
+    assert not rows(told, "shape")[0]["made_by"], "a small program has none"
+
+
 def test_a_row_says_what_it_took(told):
     row = rows(told, "shape")[1]
     assert all(row[f"{stage}_seconds"] > 0 for stage in ("trace", "lower", "compile"))
