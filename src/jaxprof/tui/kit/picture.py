@@ -1,5 +1,5 @@
-"""Widgets that show what a pure function draws for their size; and the output of a child process, whose escape
-sequences have no effect."""
+"""Widgets that show what a pure function draws for their size, and send nothing where that is the same as before; and
+the output of a child process, whose escape sequences have no effect."""
 
 from __future__ import annotations
 
@@ -59,14 +59,22 @@ class Picture(Guarded, Widget):
     ALLOW_SELECT = False
     auto_links = False
     _draw: Callable[[int, int], Content] | None = None
+    _drawn: tuple[Size, Content] = (Size(), Content(""))
 
     def show(self, draw: Callable[[int, int], Content]) -> None:
-        """Show `draw(width, height)`."""
-        self._draw = draw
-        self.refresh()
+        """Show `draw(width, height)`. In another size than before, Textual draws it anyway."""
+        (size, before), self._draw = self._drawn, draw
+        self._drawn = (Size(), Content(""))
+        if size == self.size and not self._at(size).is_same(before):
+            self.refresh()
+
+    def _at(self, size: Size) -> Content:
+        if self._drawn[0] != size:
+            self._drawn = (size, self._draw(*size) if self._draw is not None and size.area else Content(""))
+        return self._drawn[1]
 
     def render(self) -> Content:
-        return self._draw(*self.size) if self._draw is not None and self.size.area else Content("")
+        return self._at(self.size)
 
 
 class Lines(Guarded, Widget):
@@ -76,6 +84,8 @@ class Lines(Guarded, Widget):
     DEFAULT_CSS = "Lines { height: auto; }"
     _draw: Callable[[int], Iterable[Content]] | None = None
     _lines: tuple[int, Sequence[Content]] = (-1, ())
+    _rendered: tuple[int, Content] = (-1, Content(""))
+    """What Textual got last, and its width: in another one, Textual draws it anyway."""
 
     def clear(self) -> None:
         self.show(lambda width: ())
@@ -86,9 +96,11 @@ class Lines(Guarded, Widget):
         self._draw, self._lines = draw, (-1, ())
         lines = self._at(width) if width else ()
         self.display = bool(lines) if width else any(True for _ in draw(80))
-        self.refresh(layout=len(lines) != count)
         if len(lines) != count:
+            self.refresh(layout=True)
             self.call_after_refresh(self._mend_height)
+        elif self._rendered[0] == width and not Content("\n").join(lines).is_same(self._rendered[1]):
+            self.refresh()
 
     def _mend_height(self) -> None:
         """Ask for a layout again where the widget is not as high as its lines: while an earlier one is due, as after
@@ -106,7 +118,9 @@ class Lines(Guarded, Widget):
         return len(self._at(width))
 
     def render(self) -> Content:
-        return Content("\n").join(self._at(self.content_size.width))
+        width = self.content_size.width
+        self._rendered = (width, Content("\n").join(self._at(width)))
+        return self._rendered[1]
 
 
 class ScrollPane(Guarded, VerticalScroll, keys="scroll"):
