@@ -210,6 +210,13 @@ def traced(seconds, **more):
     return [made.compiled(trace_seconds=seconds), *made.steady(10, {"trace": share, "device_busy": 1 - share}, [line])]
 
 
+def held_by(cpu_seconds, **more):
+    """Ten seconds of a loop that waits for the lock for three of them, and what another thread ran in each."""
+    line = made.line(91, 0.3, "waiting", "", **{"kind": "contended", **more})
+    thread = e.ThreadTime(name="metrics", at=made.at(30), cpu_seconds=cpu_seconds * 0.3, samples=20)
+    return [replace(each, threads=[thread]) if isinstance(each, e.ProgramSampled) else each for each in loop(line)]
+
+
 def below(kind, seconds, number=33, name="", jax_seconds=0.0):
     """Ten seconds, in a part of which a statement of line `number` was on the stack."""
     times = {"seconds": seconds, "jax_seconds": jax_seconds}
@@ -324,6 +331,7 @@ PAIRS = {
         loop(made.line(95, 0.04, "host_busy", "plt.draw()")),
     ),
     "host_between": (loop(site(PLOT, between=True)), loop(PLOT)),
+    "lock_held": (held_by(0.9), held_by(0.2)),
     "dispatch_bound": (
         [*loop(CALL), timed(100_000, 14e-6, at88=1.0)],
         [*loop({**CALL, "kind": "compiled", "state": "device_busy"}), timed(100_000, 14e-6, at88=1.0)],

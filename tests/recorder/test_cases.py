@@ -21,7 +21,7 @@ def test_the_mended_twin_must_not_have_what_was_planted():
 
 def test_every_finding_has_a_case_with_a_mended_twin():
     paired = {code for case in ALL if case.mended for alternatives in case.expected for code in alternatives}
-    endings = {"program_failed", "standstill"}  # these programs all end, and end well
+    endings = {"program_failed", "standstill", "unfinished_compile"}  # these programs all end, and end well
     assert paired >= {check.code for check in CHECKS} - endings
 
 

@@ -41,7 +41,7 @@ _NAMES = {
         "LoopSite", "Note", "PROGRAM_STATES", "ProcessIdentified", "ProgramArray", "ProgramEnded", "ProgramSampled",
         "ProgramStarted", "ProgramStopped", "REASONS", "REASON_KINDS", "STAGES", "STOP_WITNESSES", "SampledLine",
         "SignatureLeaf", "SilenceSeen", "StageRunning", "StandstillSeen", "StatementTime", "StepsCounted",
-        "StepsTaken", "SystemWait", "ThreadStack", "TimedLine", "TransfersSeen", "WINDOW_FOLDER",
+        "StepsTaken", "SystemWait", "ThreadStack", "ThreadTime", "TimedLine", "TransfersSeen", "WINDOW_FOLDER",
     ),
     "runs": (
         "COUNTED_BY_XLA", "CheckReported", "ComparisonPlanned", "CompileObserved", "CostReported",

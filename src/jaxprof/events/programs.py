@@ -394,6 +394,19 @@ class TimedLine:
 
 
 @frozen(kw_only=True)
+class ThreadTime:
+    """What another Python thread of the program did in a sample window."""
+
+    name: str = ""
+    at: SourceLocation = NOWHERE
+    """The user's line at which most samples saw it that found the interpreter's lock held."""
+    cpu_seconds: float
+    """How long it ran."""
+    samples: int = 0
+    """Number of these samples."""
+
+
+@frozen(kw_only=True)
 class ProgramSampled(Event):
     """Where the main thread was in one sample window, from stack samples and the stages that JAX announces."""
 
@@ -415,6 +428,8 @@ class ProgramSampled(Event):
     device_wait_seconds: float | None = None
     """Seconds for which the device blocked the main thread, by the thread's CPU clock: it did not run, did not wait for
     a processor, and was not blocked elsewhere. None if the system has no such clock."""
+    threads: list[ThreadTime] = field(default_factory=list)
+    """The program's other Python threads that ran in the window."""
     profiled_seconds: float = 0.0
     """Seconds for which the program itself had JAX's profiler on."""
     profiled_from: SourceLocation = NOWHERE

@@ -19,7 +19,7 @@ from jaxprof.events import DeviceReading
 from jaxprof.events import ProgramSampled as ProgramSampled
 from jaxprof.events import SourceLocation as SourceLocation
 from jaxprof.events.finding import Finding
-from jaxprof.findings.programs import arrays, calls, compiling, loops, recompiling, settings, starting
+from jaxprof.findings.programs import arrays, calls, compiling, loops, recompiling, settings, starting, threads
 from jaxprof.findings.programs.claims import Claims, check
 
 if TYPE_CHECKING:
@@ -206,6 +206,7 @@ CHECKS = (
     loops.data_waits,
     loops.host_between,
     loops.host_work,
+    threads.lock_held,
     calls.dispatch_bound,
     compiling.many_tiny_jits,
     compiling.slow_tracing,

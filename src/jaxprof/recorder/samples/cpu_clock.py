@@ -130,6 +130,11 @@ def run_delay_seconds(task: int) -> float | None:
     return _read(f"/proc/self/task/{task}/schedstat", lambda text: int(text.split()[1]) * 1e-9)
 
 
+def cpu_seconds(task: int) -> float | None:
+    """Return how long a thread of this process has run; None if the system does not report it (only Linux does)."""
+    return _read(f"/proc/self/task/{task}/schedstat", lambda text: int(text.split()[0]) * 1e-9)
+
+
 def steal_seconds() -> float:
     """Return how long the host of a virtual machine had processors that this machine wanted, summed over them; 0 if the
     system does not report it (proc(5), /proc/stat: the eighth number of `cpu`, in ticks)."""

@@ -40,6 +40,7 @@ from jaxprof.recorder.samples.cpu_clock import (
     own_switches,
     run_delay_seconds,
 )
+from jaxprof.recorder.samples.other_threads import OtherThreads
 from jaxprof.recorder.samples.sample_window import SampleWindow
 from jaxprof.recorder.samples.settings import CACHE_FOLDER, debug_settings, new_cache, settings_lines
 from jaxprof.recorder.samples.stack import Stack, read_stack, read_thread
@@ -133,6 +134,7 @@ class StackSampler:
         self._classifier = Classifier()
         self._arrays = ArrayCounter()
         self._steps = StepCounter(main_thread)
+        self._others = OtherThreads(main_thread)
         self.standstill = StandstillWatch(emit, main_thread, self._task)
         self._working_loops: set[tuple[int, int]] = set()
         self._settings_sought: set[str] = set()
@@ -254,6 +256,8 @@ class StackSampler:
         running = self._running_test.end() is not False
         self._steps.iterations.sample(frame)
         del frame
+        if wait.held:
+            self._others.sample()
         stage = function = ""
         if any(passed.values()):
             open_ones = ((item.stage, item.function) for item in self._ledger.running() if not item.thread)
@@ -329,7 +333,8 @@ class StackSampler:
         if self.profiler is not None:
             profiled, self._profiled = self._profiled, self.profiler.seconds()
             event = replace(event, profiled_seconds=self._profiled - profiled, profiled_from=self.profiler.where)
-        self._emit(replace(event, debug_settings=names, debug_settings_at=at, new_cache=cache))
+        threads = self._others.collect()
+        self._emit(replace(event, threads=threads, debug_settings=names, debug_settings_at=at, new_cache=cache))
         self._set_pace(own)
         transfers = self._window.transfers(now)
         self._window = SampleWindow(now)

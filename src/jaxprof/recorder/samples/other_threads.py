@@ -1,0 +1,62 @@
+"""What the program's other Python threads computed, and at which lines they were when one held the interpreter's lock.
+
+A main thread that waits for the lock does not show who holds it. Two sources together do: the CPU clocks of the other
+threads, which the system keeps, and their frames in those samples that had to wait for the lock. Both are read through
+names that the sampler holds the lock for, so no thread ends meanwhile.
+"""
+
+from __future__ import annotations
+
+import _thread
+import sys
+import threading
+from collections import Counter
+
+from jaxprof.events import NOWHERE, SourceLocation, ThreadTime
+from jaxprof.recorder.frame_owner import user_location
+from jaxprof.recorder.samples.cpu_clock import cpu_seconds
+
+THREADS_AT_MOST = 32
+LEAST_SECONDS = 0.05
+"""CPU seconds in a window below which a thread is not reported."""
+
+
+class OtherThreads:
+    """Call `sample` where the lock was held, and `collect` at the end of each window."""
+
+    def __init__(self, main_thread: int) -> None:
+        self._main_thread = main_thread
+        self._locations: Counter[tuple[int, SourceLocation]] = Counter()
+        self._cpu: dict[int, float] = {}
+
+    def sample(self) -> None:
+        """Note at which line of the user's each other thread is."""
+        frames = sys._current_frames()
+        if len(frames) > THREADS_AT_MOST:
+            return
+        own = _thread.get_ident()
+        for ident, frame in frames.items():
+            if ident not in (self._main_thread, own):
+                self._locations[ident, user_location(frame)] += 1
+
+    def collect(self) -> list[ThreadTime]:
+        """Return the threads that have computed since the last call, each with the line that most samples saw it at.
+        Threads that `threading` does not know have no clock here."""
+        # `threading.enumerate` takes a lock, which a thread of the program may hold
+        threads = list(getattr(threading, "_active", {}).items())[:THREADS_AT_MOST]
+        before, self._cpu = self._cpu, {}
+        computed = []
+        for ident, thread in threads:
+            if ident == self._main_thread or thread.native_id is None:
+                continue
+            now = cpu_seconds(thread.native_id)
+            if now is None:
+                continue
+            self._cpu[thread.native_id] = now
+            took = now - before.get(thread.native_id, 0.0)
+            if took >= LEAST_SECONDS:
+                seen = Counter({at: count for (of, at), count in self._locations.items() if of == ident})
+                location, samples = seen.most_common(1)[0] if seen else (NOWHERE, 0)
+                computed.append(ThreadTime(name=thread.name, at=location, cpu_seconds=took, samples=samples))
+        self._locations.clear()
+        return computed

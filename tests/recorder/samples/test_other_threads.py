@@ -1,0 +1,64 @@
+"""The other Python threads of a program: what they ran, and where they were when one held the lock."""
+
+import sys
+import threading
+import time
+
+import pytest
+
+from jaxprof.recorder.samples.other_threads import LEAST_SECONDS, OtherThreads
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a clock of each thread there")
+
+
+def burn(done):
+    while not done.is_set():
+        sum(range(1000))
+
+
+@pytest.fixture
+def running():
+    """A function that starts a thread, which ends with the test."""
+    done, threads = threading.Event(), []
+
+    def start(target, name):
+        threads.append(threading.Thread(target=target, args=(done,), name=name))
+        threads[-1].start()
+
+    yield start
+    done.set()
+    for thread in threads:
+        thread.join()
+
+
+def collected(watch, until):
+    """What the threads have run until one has run for so long, with a sample every few milliseconds."""
+    spent = {}
+    while max((each.cpu_seconds for each in spent.values()), default=0.0) < until:
+        for _ in range(20):
+            time.sleep(0.005)
+            watch.sample()
+        for each in watch.collect():
+            before = spent[each.name].cpu_seconds if each.name in spent else 0.0
+            spent[each.name] = type(each)(name=each.name, at=each.at, cpu_seconds=before + each.cpu_seconds,
+                                          samples=each.samples)  # fmt: skip
+    return spent
+
+
+def test_thread_that_computes_has_its_line_and_its_time(running):
+    running(burn, "busy")
+    running(lambda done: done.wait(), "idle")
+    spent = collected(OtherThreads(threading.get_ident()), 0.5)
+    assert set(spent) == {"busy"}
+    busy = spent["busy"]
+    assert (busy.at.file, busy.at.function) == (__file__, "burn")
+    assert busy.samples > 0
+
+
+def test_time_of_a_window_is_that_since_the_last_one(running):
+    running(burn, "busy")
+    watch = OtherThreads(threading.get_ident())
+    collected(watch, 0.5)
+    again = {each.name: each.cpu_seconds for each in watch.collect()}
+    assert again.get("busy", 0.0) < 0.5
+    assert all(seconds >= LEAST_SECONDS for seconds in again.values())
