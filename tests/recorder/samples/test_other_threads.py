@@ -3,6 +3,7 @@
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -53,6 +54,25 @@ def test_thread_that_computes_has_its_line_and_its_time(running):
     busy = spent["busy"]
     assert (busy.at.file, busy.at.function) == (__file__, "burn")
     assert busy.samples > 0
+
+
+def test_thread_of_a_pool_is_not_reported_where_it_waits():
+    def load(_):
+        until = time.thread_time() + 0.002
+        while time.thread_time() < until:
+            sum(range(1000))
+
+    watch = OtherThreads(threading.get_ident())
+    with ThreadPoolExecutor(1) as pool:
+        for i in range(60):
+            pool.submit(load, i).result()
+            watch.sample()  # the pool's thread waits for the next batch
+            if i % 5 == 0:
+                running = pool.submit(load, i)
+                watch.sample()
+                running.result()
+        (thread,) = watch.collect()
+    assert thread.at.file in ("", __file__)
 
 
 def test_time_of_a_window_is_that_since_the_last_one(running):

@@ -13,7 +13,7 @@ import threading
 from collections import Counter
 
 from jaxprof.events import NOWHERE, SourceLocation, ThreadTime
-from jaxprof.recorder.frame_owner import user_location
+from jaxprof.recorder.frame_owner import STDLIB, file_kind, user_location
 from jaxprof.recorder.samples.cpu_clock import cpu_seconds
 
 THREADS_AT_MOST = 32
@@ -30,14 +30,18 @@ class OtherThreads:
         self._cpu: dict[int, float] = {}
 
     def sample(self) -> None:
-        """Note at which line of the user's each other thread is."""
+        """Note at which line of the user's, or of a library's, each other thread is. One that only the standard library
+        is in waits for work, as those of a thread pool do, and does not hold the lock."""
         frames = sys._current_frames()
         if len(frames) > THREADS_AT_MOST:
             return
         own = _thread.get_ident()
         for ident, frame in frames.items():
-            if ident not in (self._main_thread, own):
-                self._locations[ident, user_location(frame)] += 1
+            if ident in (self._main_thread, own):
+                continue
+            location = user_location(frame)
+            if location and file_kind(location.file) != STDLIB:
+                self._locations[ident, location] += 1
 
     def collect(self) -> list[ThreadTime]:
         """Return the threads that have computed since the last call, each with the line that most samples saw it at.
