@@ -133,7 +133,10 @@ def test_a_call_op_by_op_is_at_the_line_that_asked(file, line):
 def test_a_program_names_its_arrays_and_buffers_by_line():
     text = listed(("jvp(g)", "f32"), ("jvp(g)", "f32"))
     error, _, details = text.partition("\n")
-    arrays = [e.LineArrays(place=made.at(12), count=4, bytes=3 * GIB), e.LineArrays(place=e.NOWHERE, count=1, bytes=9)]
+    arrays = [
+        e.LineArrays(location=made.at(12), count=4, bytes=3 * GIB),
+        e.LineArrays(location=e.NOWHERE, count=1, bytes=9),
+    ]
     ended = e.ProgramEnded(
         exit_code=1, wall_seconds=9.0, error=f"JaxRuntimeError: RESOURCE_EXHAUSTED: {error}", run=made.RUN,
         error_details=details, arrays=arrays,

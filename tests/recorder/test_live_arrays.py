@@ -13,7 +13,9 @@ def made(count):
 
 def held_at(line):
     return [
-        (each.count, each.bytes) for each in arrays_by_line() if each.place.file == __file__ and each.place.line == line
+        (each.count, each.bytes)
+        for each in arrays_by_line()
+        if each.location.file == __file__ and each.location.line == line
     ]
 
 

@@ -686,7 +686,7 @@ class Note:
 class LineArrays:
     """Arrays of the process that one line of the user's has made."""
 
-    place: SourceLocation
+    location: SourceLocation
     """The user's innermost line; `NOWHERE` if there is none."""
     count: int
     bytes: int

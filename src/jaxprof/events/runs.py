@@ -387,7 +387,7 @@ class RemedyTried(Event):
     """`donate`, `checkpoint_scan`, `checkpoint`, `half` or `bfloat16`."""
     subject: str = ""
     """Names of the arguments or of the function that the change is about."""
-    place: SourceLocation = NOWHERE
+    location: SourceLocation = NOWHERE
     """Line of the function or the loop."""
     size: int | None = None
     """Rows that are left of a halved argument."""

@@ -28,16 +28,16 @@ _LEAST_SHARE = 0.1
 def lines_of(buffers: Iterable[HeldBuffer]) -> list[tuple[SourceLocation, Sequence[HeldBuffer]]]:
     """Return the source lines of buffers, each with its own: the user's first, by size. Arguments have no line."""
     lines = grouped(((each.file, each.line), each) for each in buffers if each.file and each.kind != "argument")
-    places = [(SourceLocation(file, line), held) for (file, line), held in lines.items()]
-    return sorted(places, key=lambda item: (not is_own(item[0].file), -_sum(item[1])))
+    located = [(SourceLocation(file, line), held) for (file, line), held in lines.items()]
+    return sorted(located, key=lambda item: (not is_own(item[0].file), -_sum(item[1])))
 
 
 def held_text(buffers: Sequence[HeldBuffer], directory: str = "") -> str:
     """Return `alive then, by line: f.py:4 24.0 GiB (f32[1024,512], 3 buffers); arguments 2.00 GiB`, or nothing."""
     lines = [
-        f"{safe(place.short(directory))} {bytes_(_sum(held))} ({safe(held[0].shape.partition('{')[0])}"
+        f"{safe(location.short(directory))} {bytes_(_sum(held))} ({safe(held[0].shape.partition('{')[0])}"
         + (f", {len(held)} buffers)" if len(held) > 1 else ")")
-        for place, held in lines_of(buffers)
+        for location, held in lines_of(buffers)
     ]
     arguments = _sum(each for each in buffers if each.kind == "argument")
     parts = [and_more(lines, _LINES_NAMED)] if lines else []
@@ -48,7 +48,8 @@ def held_text(buffers: Sequence[HeldBuffer], directory: str = "") -> str:
 def arrays_text(arrays: Sequence[LineArrays], directory: str = "") -> str:
     """Return `arrays of the program then: 3.00 GiB made at train.py:12 (4 arrays), ...`."""
     made = [
-        f"{bytes_(each.bytes)} made at {safe(each.place.short(directory)) if each.place else 'no line of the user'} "
+        f"{bytes_(each.bytes)} made at "
+        f"{safe(each.location.short(directory)) if each.location else 'no line of the user'} "
         f"({counted(each.count, 'array')})"
         for each in arrays
     ]
@@ -104,7 +105,7 @@ def tried_remedies(
 
 def _change_text(tried: RemedyTried, directory: str) -> str:
     subject = ", ".join(f"`{safe(name)}`" for name in tried.subject.split(", "))
-    at = safe(tried.place.short(directory))
+    at = safe(tried.location.short(directory))
     return {
         "donate": f"Donating {subject} (donate_argnums)",
         "checkpoint_scan": f"jax.checkpoint around the body of the scan at {at}",
@@ -133,7 +134,7 @@ def message_remedies(message: OutOfMemory, directory: str = "") -> Iterator[str]
         )
     forward = [each for each in buffers if "jvp(" in each.op_name and "transpose(" not in each.op_name]
     if len(forward) > 1 and _sum(forward) >= _LEAST_SHARE * listed:
-        at = [f", most at {safe(place.short(directory))}" for place, _ in lines_of(forward)[:1]]
+        at = [f", most at {safe(location.short(directory))}" for location, _ in lines_of(forward)[:1]]
         yield (
             f"{bytes_(_sum(forward))} of the listed buffers are of the forward pass of a gradient{''.join(at)}: "
             "jax.checkpoint around that block keeps its inputs alone"

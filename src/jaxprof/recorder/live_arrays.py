@@ -25,21 +25,22 @@ def arrays_by_line() -> list[LineArrays]:
     profile = Message(gzip.decompress(jax.profiler.device_memory_profile()))
     texts = profile.texts(_TEXTS)
     functions = {each.number(1): each for each in profile.messages(_FUNCTION)}
-    places: dict[int, SourceLocation] = {}
-    for location in profile.messages(_LOCATION):
-        for line in location.messages(4):
+    lines: dict[int, SourceLocation] = {}
+    for frame in profile.messages(_LOCATION):
+        for line in frame.messages(4):
             function = functions[line.number(1)]
             file, name = texts[function.number(4)], texts[function.number(2)]
             if file_kind(file) == USER:
-                places[location.number(1)] = SourceLocation(file, line.number(2), name)
+                lines[frame.number(1)] = SourceLocation(file, line.number(2), name)
     counts: Counter[SourceLocation] = Counter()
     sizes: Counter[SourceLocation] = Counter()
     for sample in profile.messages(_SAMPLE):
         labels = {texts[label.number(1)]: texts[label.number(2)] for label in sample.messages(3)}
         if labels.get("kind") == "buffer":
             # from the innermost frame outwards
-            place = next((places[number] for number in sample.numbers(1) if number in places), NOWHERE)
+            location = next((lines[number] for number in sample.numbers(1) if number in lines), NOWHERE)
             count, size = sample.numbers(2)
-            counts[place] += count
-            sizes[place] += size
-    return [LineArrays(place=place, count=counts[place], bytes=size) for place, size in sizes.most_common(_MOST_LINES)]
+            counts[location] += count
+            sizes[location] += size
+    most = sizes.most_common(_MOST_LINES)
+    return [LineArrays(location=location, count=counts[location], bytes=size) for location, size in most]

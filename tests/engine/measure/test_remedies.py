@@ -89,7 +89,7 @@ def test_donation_saves_the_result_it_takes():
 
 def test_a_scan_is_checkpointed_where_it_is_the_only_one():
     found = tried(scanned, LAYERS, BATCH)["checkpoint_scan"]
-    assert (found.place.file, found.place.function) == (__file__, "<lambda>")
+    assert (found.location.file, found.location.function) == (__file__, "<lambda>")
     assert found.peak_bytes < 0.7 * peak(scanned, LAYERS, BATCH)
     assert "checkpoint_scan" not in tried(scanned_twice, LAYERS, BATCH), "which of the two is unknown"
     assert "checkpoint_scan" not in tried(update, STATE, BATCH)
@@ -99,7 +99,7 @@ def test_a_function_of_the_forward_pass_is_checkpointed(monkeypatch):
     monkeypatch.setitem(globals(), "built_in", jax.jit(len))  # of which there is no code in Python
     before, scan = block, jax.lax.scan
     found = tried(blocks, STATE, BATCH)["checkpoint"]
-    assert (found.subject, found.place.line) == ("block", block.__code__.co_firstlineno)
+    assert (found.subject, found.location.line) == ("block", block.__code__.co_firstlineno)
     assert (block, jax.lax.scan) == (before, scan), "put back"
     assert "checkpoint" not in tried(forward, STATE, BATCH), "nothing is differentiated"
 

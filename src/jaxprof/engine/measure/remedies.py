@@ -95,9 +95,9 @@ def _checkpointed_scan(function: Any, arguments: tuple[Any, ...]) -> Iterator[_C
     change = ProgramChange("checkpoint", NOWHERE)
     try:
         as_jitted(lambda *given: function(*given)).eval_shape(*arguments)
-        places = change.report_reach().lines
-        if len(places) == 1:
-            yield RemedyTried(remedy="checkpoint_scan", place=places[0]), function, arguments, None
+        lines = change.report_reach().lines
+        if len(lines) == 1:
+            yield RemedyTried(remedy="checkpoint_scan", location=lines[0]), function, arguments, None
     finally:
         change.undo()
 
@@ -117,8 +117,8 @@ def _checkpointed_functions(function: Any, arguments: tuple[Any, ...]) -> Iterat
                 held.update(dict.fromkeys(inside, instruction.shape.bytes))
     written = ((key, [function_as_written(each) for *_, each in _globals(key)]) for key, _ in held.most_common())
     for key, functions in islice((item for item in written if item[1]), _MOST_FUNCTIONS):
-        place = SourceLocation(key[0], functions[0].__code__.co_firstlineno, key[1])
-        yield RemedyTried(remedy="checkpoint", subject=key[1], place=place), function, arguments, key
+        location = SourceLocation(key[0], functions[0].__code__.co_firstlineno, key[1])
+        yield RemedyTried(remedy="checkpoint", subject=key[1], location=location), function, arguments, key
 
 
 def _globals(key: _Key) -> Iterator[tuple[dict[str, Any], str, Any]]:
