@@ -1,8 +1,10 @@
 """The other Python threads of a program: what they ran, and where they were when one held the lock."""
 
+import gc
 import sys
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -82,3 +84,40 @@ def test_time_of_a_window_is_that_since_the_last_one(running):
     again = {each.name: each.cpu_seconds for each in watch.collect()}
     assert again.get("busy", 0.0) < 0.5
     assert all(seconds >= LEAST_SECONDS for seconds in again.values())
+
+
+def test_time_before_the_first_window_is_not_of_it(running):
+    running(burn, "busy")
+    time.sleep(0.3)
+    watch, began = OtherThreads(threading.get_ident()), time.monotonic()
+    time.sleep(0.1)
+    took = {each.name: each.cpu_seconds for each in watch.collect()}
+    assert took.get("busy", 0.0) < time.monotonic() - began + 0.02
+
+
+def test_sample_keeps_nothing_of_the_program_alive(running):
+    class Array:
+        pass
+
+    seen, ready, over = [], threading.Event(), threading.Event()
+
+    def hold(done):
+        array = Array()
+        seen.append(weakref.ref(array))
+        ready.set()
+        over.wait()
+
+    running(hold, "holds an array")
+    ready.wait()
+    gc.disable()
+    try:
+        sampler = threading.Thread(target=OtherThreads(threading.get_ident()).sample)
+        sampler.start()
+        sampler.join()
+        over.set()
+        deadline = time.monotonic() + 10
+        while seen[0]() is not None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert seen[0]() is None
+    finally:
+        gc.enable()

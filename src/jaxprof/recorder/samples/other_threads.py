@@ -28,17 +28,18 @@ class OtherThreads:
         self._main_thread = main_thread
         self._locations: Counter[tuple[int, SourceLocation]] = Counter()
         self._cpu: dict[int, float] = {}
+        self.collect()  # what they have computed until now is not of the first window
 
     def sample(self) -> None:
         """Note at which line of the user's, or of a library's, each other thread is. One that only the standard library
         is in waits for work, as those of a thread pool do, and does not hold the lock."""
         frames = sys._current_frames()
-        if len(frames) > THREADS_AT_MOST:
+        # With this frame among them, all would live until the garbage collector runs, with the program's arrays.
+        frames.pop(_thread.get_ident(), None)
+        frames.pop(self._main_thread, None)
+        if len(frames) >= THREADS_AT_MOST:
             return
-        own = _thread.get_ident()
         for ident, frame in frames.items():
-            if ident in (self._main_thread, own):
-                continue
             location = user_location(frame)
             if location and file_kind(location.file) != STDLIB:
                 self._locations[ident, location] += 1
