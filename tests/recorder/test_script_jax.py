@@ -117,3 +117,21 @@ def test_client_imports_little_before_the_program_starts(tmp_path):
         "importlib.metadata",
         "jaxprof.analysis",
     }
+
+
+@pytest.mark.process(programs=1)
+def test_program_ends_as_its_own_where_arrays_cannot_be_read(tmp_path):
+    text = """
+import sys
+import jax
+
+sys.modules["jaxprof.recorder.live_arrays"] = None  # as where no memory is left for an import
+raise RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 8 bytes.")
+"""
+    (tmp_path / "x.py").write_text(text)
+    recorded = run_recorded(tmp_path, "x.py")
+    assert recorded.code == 1
+    assert recorded.err.count("Traceback") == 1, recorded.err
+    ended = program_in(tmp_path).program.ended
+    assert ended is not None
+    assert ended.error.startswith("RuntimeError: RESOURCE_EXHAUSTED")

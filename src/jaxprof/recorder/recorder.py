@@ -129,9 +129,7 @@ class Recorder:
         ended = failure(error, raised_seconds)
         arrays: list[LineArrays] = []
         if self._watching and _NO_MEMORY in ended.get("error", ""):
-            from jaxprof.recorder.live_arrays import arrays_by_line
-
-            self._safely("the live arrays", lambda: arrays.extend(arrays_by_line()))
+            self._safely("the live arrays", lambda: arrays.extend(_live_arrays()))
         wall = time.monotonic() - self._began
         self._emit(ProgramEnded(exit_code=exit_code, wall_seconds=wall, notes=notes_seen, arrays=arrays, **ended))
         if self._call_capture is not None and interrupted:
@@ -296,6 +294,12 @@ class Recorder:
                 self._failed.add(what)
                 text = f"{type(error).__name__}: {error}"
                 self._emit(WarningRaised(code="recorder_failed", values={"part": what, "error": text}))
+
+
+def _live_arrays() -> list[LineArrays]:
+    from jaxprof.recorder.live_arrays import arrays_by_line  # may fail as well where memory has run out
+
+    return arrays_by_line()
 
 
 def failure(error: BaseException | None, seconds: float) -> dict[str, Any]:
