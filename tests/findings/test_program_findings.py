@@ -1044,6 +1044,15 @@ def test_a_function_beside_the_step_in_its_line_is_host_work():
     assert made.result(*loop(made.line(88, 0.6, "host_busy"))).verdict.kind == "dispatch-bound"
 
 
+@pytest.mark.parametrize(
+    ("names", "who"), [(["metrics"], "the thread metrics runs"), (["a", "b"], "the threads a, b run")]
+)
+def test_time_of_several_threads_is_not_said_to_be_of_one(names, who):
+    threads = [e.ThreadTime(name=name, at=made.at(30), cpu_seconds=0.27 / len(names), samples=20) for name in names]
+    events = [replace(each, threads=threads) if isinstance(each, e.ProgramSampled) else each for each in held_by(0.9)]
+    assert f"{who} Python meanwhile: 2.7 s of CPU" in only("lock_held", *events).message
+
+
 def test_nothing_is_reported_of_a_loop_beside_another_thread():
     waits = [made.sampled(at, 1.0, {"waiting": 1.0}, [made.line(30, 1.0, "waiting", "q.put()")]) for at in range(10)]
     here = made.result(made.compiled(), *waits)

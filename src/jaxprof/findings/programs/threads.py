@@ -8,14 +8,15 @@ from jaxprof.analysis.programs import DISPATCH
 from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe
-from jaxprof.base.units import seconds
+from jaxprof.base.units import and_more, seconds
 from jaxprof.events.finding import Finding
 from jaxprof.findings.programs.claims import LEAST_SAMPLES, Claims, check
 from jaxprof.findings.programs.loop_lines import cost_text, is_worth_changing, lines_of, sum_seconds
 
 CONTENDED = "contended"
 HELD_SHARE = 0.5
-"""CPU time of one thread, as a share of the loop's waits, from which it is that thread that holds the lock."""
+"""CPU time of the threads at one line, as a share of the loop's waits, from which it is they that hold the lock."""
+_NAMES_LISTED = 3
 
 
 @check(
@@ -45,16 +46,18 @@ def lock_held(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     at = max(ran, key=lambda location: ran[location], default=None)
     if at is None or ran[at] < HELD_SHARE * waits:
         return
-    if sum(thread.samples for thread, _ in threads if thread.at == at) < LEAST_SAMPLES:
+    there = [thread for thread, _ in threads if thread.at == at]
+    if sum(thread.samples for thread in there) < LEAST_SAMPLES:
         return
-    name = next(thread.name for thread, _ in threads if thread.at == at)
+    names = list(dict.fromkeys(safe(thread.name) for thread in there))
+    who = f"the thread {names[0]} runs" if len(names) == 1 else f"the threads {and_more(names, _NAMES_LISTED)} run"
     lines = lines_of(result, spots)
     # a call gives the lock away and has to get it back, so its time is not that of launching what it calls
     claims.take(spots)
     claims.take([spot for spot in result.hot.spots if result.hot.part(spot) == DISPATCH or spot.kind == "inline"])
     yield Finding(
         "lock_held",
-        f"the loop waits for Python's lock, {cost_text(result, waits)}, and the thread {safe(name)} runs Python "
+        f"the loop waits for Python's lock, {cost_text(result, waits)}, and {who} Python "
         f"meanwhile: {seconds(ran[at], 2)} of CPU, mostly at {at.short(result.directory)}",
         (at, *lines),
         seconds=waits,
