@@ -9,7 +9,7 @@ import pytest
 
 from engine.measure.heard import of, reporter
 from jaxprof.engine.measure import jax_run, remedies
-from jaxprof.engine.measure.control import Cancelled, CapReached, RunControl
+from jaxprof.engine.measure.control import Cancelled, CapReached, Reporter, RunControl
 from jaxprof.engine.measure.remedies import try_remedies
 from jaxprof.engine.measure.run import measure_request
 from jaxprof.engine.measure.sampling import here
@@ -137,6 +137,31 @@ def test_a_cancelled_run_tries_nothing_more():
     with pytest.raises(Cancelled):
         try_remedies(heard, update, (STATE, BATCH), lambda *_: pytest.fail("compiled"))
     assert events == []
+
+
+@jax.jit
+def inner(params, x):
+    return (block(block(x, params), params) ** 2).mean()
+
+
+def test_nothing_that_was_traced_with_a_change_is_left():
+    control = RunControl()
+    heard = Reporter(lambda event: control.cancel() if event.remedy == "checkpoint" else None, control)
+    with pytest.raises(Cancelled):
+        try_remedies(heard, jax.grad(inner), (STATE, BATCH), partial(compile_stages, keep_constants=False))
+    traced = str(jax.make_jaxpr(inner)(STATE, BATCH))
+    assert "remat" not in traced
+    assert "checkpoint" not in traced
+
+
+def test_models_with_functions_among_their_leaves_are_tried():
+    def step(model, x):
+        return {**model, "weights": model["weights"] - model["activation"](x).T @ x}
+
+    model = {"weights": STATE, "activation": jnp.tanh}
+    found = tried(step, model, BATCH)
+    assert (found["half"].subject, found["half"].size) == ("x", 2048)
+    assert found["bfloat16"].subject == "model, x"
 
 
 STEP = """

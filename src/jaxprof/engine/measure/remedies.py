@@ -48,6 +48,15 @@ def try_remedies(
     `arguments`: shapes in place of arrays. `compile_changed`: compiles a function for such arguments, and reports to
     what it is given first.
     """
+    try:
+        _try_each(reporter, function, arguments, compile_changed)
+    finally:
+        jax.clear_caches()  # nothing that was traced with a change is for the next run
+
+
+def _try_each(
+    reporter: Reporter, function: Any, arguments: tuple[Any, ...], compile_changed: Callable[..., StagedProgram]
+) -> None:
     due, silent = time.monotonic() + _MOST_SECONDS, Reporter(lambda event: None, reporter.control)
     for changes in (_donation, _checkpointed_scan, _checkpointed_functions, _halves, _bfloat16):
         with _left_out():
@@ -94,7 +103,7 @@ def _checkpointed_scan(function: Any, arguments: tuple[Any, ...]) -> Iterator[_C
     jax.clear_caches()
     change = ProgramChange("checkpoint", NOWHERE)
     try:
-        as_jitted(lambda *given: function(*given)).eval_shape(*arguments)
+        as_jitted(lambda *given: function(*given), arguments).eval_shape(*arguments)
         lines = change.report_reach().lines
         if len(lines) == 1:
             yield RemedyTried(remedy="checkpoint_scan", location=lines[0]), function, arguments, None
@@ -107,7 +116,7 @@ def _checkpointed_functions(function: Any, arguments: tuple[Any, ...]) -> Iterat
     code = function_as_written(function).__code__
     own, held = (code.co_filename, code.co_qualname), Counter[_Key]()
     jax.clear_caches()
-    lowered: Any = as_jitted(function).lower(*arguments)
+    lowered: Any = as_jitted(function, arguments).lower(*arguments)
     for computation in read_module(lowered.as_text(dialect="hlo", debug_info=True)).computations.values():
         for instruction in computation:
             name = instruction.metadata.op_name

@@ -217,7 +217,7 @@ class ProgramChange:
 
 def donatable(function: Any, arguments: tuple[Any, ...]) -> list[int]:
     """Return the numbers of the arguments whose arrays all find a result of their shape and dtype."""
-    free = Counter(_alike(as_jitted(function).eval_shape(*arguments)))
+    free = Counter(_alike(as_jitted(function, arguments).eval_shape(*arguments)))
     donated: list[int] = []
     for number, argument in enumerate(arguments):
         needed = Counter(_alike(argument))
