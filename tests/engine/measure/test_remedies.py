@@ -139,19 +139,12 @@ def test_a_cancelled_run_tries_nothing_more():
     assert events == []
 
 
-@jax.jit
-def inner(params, x):
-    return (block(block(x, params), params) ** 2).mean()
-
-
 def test_nothing_that_was_traced_with_a_change_is_left():
-    control = RunControl()
+    control, jitted = RunControl(), jax.jit(blocks)
     heard = Reporter(lambda event: control.cancel() if event.remedy == "checkpoint" else None, control)
     with pytest.raises(Cancelled):
-        try_remedies(heard, jax.grad(inner), (STATE, BATCH), partial(compile_stages, keep_constants=False))
-    traced = str(jax.make_jaxpr(inner)(STATE, BATCH))
-    assert "remat" not in traced
-    assert "checkpoint" not in traced
+        try_remedies(heard, jitted, (STATE, BATCH), partial(compile_stages, keep_constants=False))
+    assert "remat" not in str(jax.make_jaxpr(jitted)(STATE, BATCH))
 
 
 def test_models_with_functions_among_their_leaves_are_tried():
