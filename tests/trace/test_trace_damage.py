@@ -1,8 +1,10 @@
 """Damaged, foreign and hostile files: an error or a partial result that says what is missing; nothing else. The walk
 from many places finds what following the chain link by link finds, damage or not."""
 
+import errno
 import gzip
 import mmap
+import os
 from contextlib import suppress
 from functools import cache
 from types import SimpleNamespace
@@ -117,6 +119,21 @@ def test_events_count_only_where_they_are_kept(tmp_path, monkeypatch):
     assert [len(lane) for lane in trace.ready] == [1]
     with pytest.raises(FileRefusedError, match="more than 5 events"):
         trace.read_rest()
+
+
+def test_events_with_statistics_count_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAXPROF_LIMITS", "events=5")
+    plane = on_cpu(t=[op(f"dot.{n}", 10 * n, 5, run_id=1) for n in range(5)])
+    assert sum(len(lane) for lane in read_profile(written(tmp_path, space_bytes([plane]))).lanes) == 5
+
+
+def test_profile_without_room_in_memory_is_refused(tmp_path, monkeypatch):
+    def no_room(*_, **__):
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    monkeypatch.setattr(xspace.mmap, "mmap", no_room)
+    with pytest.raises(FileRefusedError, match=r"cannot be read: .*memory"):
+        read_profile(written(tmp_path, space_bytes([on_cpu(t=[op("dot", 0, 5, run_id=1)])])))
 
 
 def test_a_line_reads_the_same_in_small_parts(tmp_path, monkeypatch):

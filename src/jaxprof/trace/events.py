@@ -147,12 +147,12 @@ class Events:
                 rows = np.flatnonzero((at < end) & (self._data[at] == STAT_TAG))
                 with_stats._append([column[rows] for column in columns], at[rows], end[rows])
                 found.append(len(self) + rows)
+            self.plane.space.count(EVENTS, len(at))  # once, also of those that are in both
             self._append(columns, at, end)
         return np.concatenate(found)
 
     def _append(self, columns: list[Ints], at: Positions, end: Positions) -> None:
         """Add a block of events with these numbers, whose statistics are between `at` and `end`."""
-        self.plane.space.count(EVENTS, len(at))
         before = len(self)
         for held, column in zip(self._numbers, columns, strict=True):
             held += column.data

@@ -123,12 +123,12 @@ def read_file(path: Path, advance: Callable[[float], None] = lambda share: None,
     try:
         opened = open_regular(path)
         size = os.fstat(opened.fileno()).st_size
-    except OSError as error:
+        if size > FILE.most:
+            opened.close()
+            raise FileRefusedError(f"{path} has {FILE.words}", f"Record fewer steps. {FILE.hint}")
+        file = FileBytes(opened, size, str(path))
+    except OSError as error:  # also where there is no room for it, as below a limit of the address space
         raise FileRefusedError(f"{path} cannot be read: {system_words(error)}") from error
-    if size > FILE.most:
-        opened.close()
-        raise FileRefusedError(f"{path} has {FILE.words}", f"Record fewer steps. {FILE.hint}")
-    file = FileBytes(opened, size, str(path))
     raw: bytes | FileBytes = file
     problem, start = "", file.read(64)
     if start.startswith(_GZIP):

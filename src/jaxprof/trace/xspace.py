@@ -51,7 +51,7 @@ class FileBytes:
     for and not given back. A file that is mapped instead would end the process if somebody truncates it."""
 
     def __init__(self, file: BinaryIO, size: int, name: str) -> None:
-        """Keep `file` open as long as this lives; `name` is for messages."""
+        """Keep `file` open as long as this lives; `name` is for messages. Raises OSError if there is no room for it."""
         self._file, self._name = file, name
         weakref.finalize(self, file.close)
         private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
