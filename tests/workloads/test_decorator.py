@@ -56,6 +56,30 @@ def test_a_function_with_specs_is_run_op_by_op_and_compiled(function):
     assert max(errors(workload, {}, inputs).values()) < 1e-6
 
 
+class Layer:
+    """An object without an array, whose methods are compiled."""
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def compiled(self, x):
+        return 2 * x
+
+    @functools.partial(jax.jit, static_argnames=("self", "times"))
+    def repeated(self, x, times=3):
+        return times * x
+
+
+@pytest.mark.parametrize(("method", "factor"), [("compiled", 2), ("repeated", 3)])
+def test_compiled_method_is_called_with_its_object(method, factor):
+    workload = adopted(getattr(Layer(), method), arguments=["f32[6]"])
+    assert [variant.name for variant in workload.variants] == ["jax", "jit"]
+    inputs = inputs_of(workload, workload.resolve("quick"))
+    for variant in workload.variants:
+        made = variant.build(workload.resolve("quick"))
+        np.testing.assert_allclose(made(*inputs), factor * inputs[0])
+        compiled = made if hasattr(made, "lower") else jax.jit(made)
+        assert compiled.lower(*inputs).compile()(*inputs).shape == (6,)
+
+
 def test_default_is_not_written_for_a_documented_function():
     """It may be a large array."""
 

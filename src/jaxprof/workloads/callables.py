@@ -69,6 +69,16 @@ def op_by_op(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def method_as_partial(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that is compiled as a partial of its function and its object; anything else as it is.
+
+    A method lends the attributes of its function, and `lower` and `__wrapped__` among them lack the object.
+    """
+    if inspect.ismethod(function) and hasattr(function.__func__, "__wrapped__"):
+        return functools.partial(function.__func__, function.__self__)
+    return function
+
+
 def bind(
     function: Callable[..., Any], parameters: Mapping[str, Scalar], settable: Sequence[str] = ()
 ) -> Callable[..., Any]:
