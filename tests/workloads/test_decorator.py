@@ -80,6 +80,22 @@ def test_compiled_method_is_called_with_its_object(method, factor):
         assert compiled.lower(*inputs).compile()(*inputs).shape == (6,)
 
 
+class Unhashable:
+    """An object that compares by value, as models of equinox do."""
+
+    __hash__ = None
+
+    def __call__(self, x):
+        return 2 * x
+
+
+def test_object_without_a_hash_is_compiled():
+    workload = adopted(Unhashable(), arguments=["f32[6]"])
+    inputs = inputs_of(workload, {})
+    for variant in workload.variants:
+        np.testing.assert_allclose(jax.jit(variant.build({}))(*inputs), 2 * inputs[0])
+
+
 def test_default_is_not_written_for_a_documented_function():
     """It may be a large array."""
 

@@ -69,13 +69,18 @@ def op_by_op(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def method_as_partial(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that is compiled as a partial of its function and its object; anything else as it is.
+def callable_for_jit(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a compiled method, or an object without a hash (a model of equinox), as a partial; others as they are.
 
-    A method lends the attributes of its function, and `lower` and `__wrapped__` among them lack the object.
+    A method lends the attributes of its function, of which `lower` and `__wrapped__` lack the object. `jax.jit` takes
+    nothing that has no hash.
     """
     if inspect.ismethod(function) and hasattr(function.__func__, "__wrapped__"):
         return functools.partial(function.__func__, function.__self__)
+    try:
+        hash(function)
+    except TypeError:
+        return functools.partial(function)
     return function
 
 

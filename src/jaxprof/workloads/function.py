@@ -22,12 +22,12 @@ from jaxprof.workloads.callables import (
     arguments_by_name,
     bind,
     call_by_name,
+    callable_for_jit,
     function_as_written,
     in_order,
     is_key,
     keyword_only,
     last_by_name,
-    method_as_partial,
     signature_of,
 )
 from jaxprof.workloads.decorator import Declaration, declaration_of, parameters_of
@@ -123,7 +123,7 @@ def workload_of(
     arguments are, `lend` makes the workload whose inputs and sizes it takes; without it, raises UsageError.
     """
     declared = declared or declaration_of(function) or Declaration()
-    function = method_as_partial(function)
+    function = callable_for_jit(function)
     if arguments:
         declared = replace(declared, specs=tuple(parse(text) for text in arguments), inputs=None)
     elif declared.specs is None and declared.inputs is None and companion is not None:
