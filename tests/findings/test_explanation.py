@@ -301,6 +301,19 @@ def test_brief_function_is_to_be_measured_by_itself(more, options):
     assert commands == [f"jaxprof script --plain {options}train.py --epochs 3"]
 
 
+def test_function_of_one_program_is_not_that_of_another():
+    """Of two programs in a session, the first was recorded with the function that is to be measured by itself."""
+    first, second = made.program(*BRIEF), [replace(event, run="r2") for event in made.program(*BRIEF)]
+    named = [
+        replace(event, options={"function": "step"}) if isinstance(event, e.ProgramStarted) else event
+        for event in first
+    ]
+    (unknown,) = [
+        each for each in explained(fold(made.HEADER, [*named, *second])).abstentions if each.code == "no_verdict"
+    ]
+    assert "--function" not in unknown.command
+
+
 @pytest.mark.parametrize(("steps", "proposed"), [("5", False), ("50", True)], ids=["it was that", "it was another"])
 def test_command_that_recorded_a_session_is_not_proposed(steps, proposed):
     """Wherever its answer went; what is unknown is said all the same."""

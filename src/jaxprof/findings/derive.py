@@ -58,7 +58,7 @@ def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Ex
     items: list[Finding | Abstention] = []
     for program in recorded:
         items += program_findings(session, program, name)
-        measured = function_request(session, run) is not None
+        measured = function_request(session, program.run) is not None
         items += program_abstentions(program, has_capture=has_capture, has_function=measured)
     subject: Subject = "nothing"
     if len(session.runs) > len(recorded):
