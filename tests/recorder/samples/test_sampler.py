@@ -507,14 +507,19 @@ def test_the_end_of_a_capture_on_the_samplers_thread_is_no_stop():
     assert _paused_seconds(work) < 0.3
 
 
-def standing(*positions, kind=COMPILED, until=60.0, ran_until=0.0, followed=None, each=lambda seconds: None):
+def standing(
+    *positions, kind=COMPILED, until=60.0, ran_until=0.0, followed=None, paused_at=-1, each=lambda seconds: None
+):
     """What a watch reports of a program in whose samples, a tenth of a second apart, one function of the user's is at
-    these offsets in turn, and at the last one until then; its thread runs between the samples before `ran_until`."""
+    these offsets in turn, and at the last one until then; its thread runs between the samples before `ran_until`. The
+    process is paused for five seconds before `paused_at`."""
     reported = []
     watch = StandstillWatch(reported.append, threading.get_ident(), threading.get_native_id())
     code = standing.__code__
     for number in range(round(10 * until)):
         each(number / 10)
+        if number == 10 * paused_at:
+            watch.note_pause(5.0)
         offset = positions[min(number, len(positions) - 1)]
         watch.take(number / 10, Stack(read=[(code, offset, "user", {})]), Seen(kind), 0.01 * (number / 10 < ran_until))
         watch.look(number / 10, followed, 7, None)
@@ -545,6 +550,12 @@ def test_thread_that_never_runs_is_reported_before_any_iteration():
     assert (reported[0].since_seconds, reported[0].usual_seconds) == (pytest.approx(0.4, abs=0.1), 0.0)
     assert standing(20, kind=HOST) == [], "JAX was never used"
     assert standing(*[10, 40] * 2, 20, ran_until=60.0, followed=3) == [], "it runs"
+
+
+def test_pause_in_a_standstill_is_no_end_of_it():
+    reported = standing(*[10, 40] * 50, 20, paused_at=40)
+    assert reported[-1].since_seconds == pytest.approx(reported[0].since_seconds + 5.0)
+    assert not any(each.over for each in reported)
 
 
 def test_loop_always_in_its_wait_iterates_while_it_runs():

@@ -108,6 +108,8 @@ class StandstillWatch:
             self.passed += seconds
         if self._moved is not None:
             self._moved += seconds
+        if self._reported is not None:  # what was reported goes on after the pause
+            self._reported += seconds
 
     def look(self, now: float, followed: object, step: int | None, stage: StageRunning | None) -> None:
         """Report what the program is in, if an iteration is missing. `followed`: a value that changes with each
