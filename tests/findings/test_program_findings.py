@@ -1053,6 +1053,15 @@ def test_time_of_several_threads_is_not_said_to_be_of_one(names, who):
     assert f"{who} Python meanwhile: 2.7 s of CPU" in only("lock_held", *events).message
 
 
+@pytest.mark.parametrize(("functions", "computes"), [(1, True), (10, False)])
+def test_operations_are_held_against_their_own_tracing(functions, computes):
+    """Ten functions that trace for two seconds together are not one of 100 operations that does."""
+    seconds = {"trace_seconds": 2.0 / functions, "compile_seconds": 0.01, "operations": 100}
+    rows = [made.compiled(f"f{number}", line=40 + number, **seconds) for number in range(functions)]
+    fix = only("slow_tracing", *rows, *made.steady(10, {"trace": 0.2, "device_busy": 0.8})).fix
+    assert ("compute what does not depend on the arguments once" in fix) is computes
+
+
 def test_nothing_is_reported_of_a_loop_beside_another_thread():
     waits = [made.sampled(at, 1.0, {"waiting": 1.0}, [made.line(30, 1.0, "waiting", "q.put()")]) for at in range(10)]
     here = made.result(made.compiled(), *waits)

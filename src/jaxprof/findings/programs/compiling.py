@@ -228,11 +228,13 @@ def slow_tracing(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         result.functions, key=lambda function: sum(row.trace_seconds or 0.0 for row in function.rows), default=None
     )
     most = f", the most for `{safe(slowest.function)}`" if slowest is not None else ""
-    operations = max((row.operations or 0 for row in slowest.rows), default=0) if slowest is not None else 0
+    sizes = [row.operations for row in slowest.rows] if slowest is not None else []
+    known = [size for size in sizes if size is not None]
     own_fix = _LIBRARY_TRACED.format(traced, "what was traced with jax.export") if traced else None
-    if operations and not loops:
-        most += f", a program of {counted(operations, 'operation')}"
-        if took > _OPERATION_SECONDS * operations and not traced:
+    if any(known) and not loops and slowest is not None:
+        most += f", a program of {counted(max(known), 'operation')}"
+        of_slowest = sum(row.trace_seconds or 0.0 for row in slowest.rows)
+        if len(known) == len(sizes) and of_slowest > _OPERATION_SECONDS * sum(known) and not traced:
             own_fix = _COMPUTED_WHILE_TRACED
     yield Finding(
         "slow_tracing",
