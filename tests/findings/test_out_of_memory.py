@@ -1,6 +1,7 @@
 """What is said when memory has run out: of real messages (`messages/`, each with its source), of changes that were
 compiled, and of the arrays of a program. Each sentence has a case in which it is true, and a near one."""
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -148,3 +149,10 @@ def test_a_program_names_its_arrays_and_buffers_by_line():
     assert found.fix.startswith(
         "4.00 GiB of the listed buffers are of the forward pass of a gradient, most at x/f.py:3"
     )
+
+
+@pytest.mark.parametrize("words", ["requested memory exceeds ", "ran out of memory in memory space hbm "])
+def test_a_log_is_read_in_time_linear_in_its_length(words):
+    began = time.process_time()
+    assert read_out_of_memory(words * 8_000) is None
+    assert time.process_time() - began < 5.0, "10 s and more if each is followed to the end"

@@ -21,8 +21,8 @@ _FORMS = {
     "asked": (
         r"out of memory (?:while )?(?:trying to )?allocat(?:e|ing) ",
         r"(?:attempting|trying|failed|unable) to (?:allocate|reserve) (?:request for )?",
-        r"requested memory exceeds[^.]*?requested:? ",
-        r"ran out of memory in memory space \w+[^.]*?\. ?used ",
+        r"requested memory exceeds[^.]{0,200}?requested:? ",
+        r"ran out of memory in memory space \w+[^.]{0,200}?\. ?used ",
         r"ran out of memory on \w+, the total memory required for [^(]{1,40}\(",
         r"total \w+ usage >= ",
     ),
