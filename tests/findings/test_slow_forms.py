@@ -222,14 +222,21 @@ def test_a_reverse_jacobian_has_the_line_of_its_call():
         (jax.random.normal, ()),
         (lambda key, shape: jax.random.bernoulli(key, 0.1, shape), ("bernoulli",)),
         (lambda key, _: jax.random.categorical(key, jnp.zeros((1000, 100))), ("searchsorted",)),
+        (
+            lambda key, shape: (
+                jax.random.bernoulli(key, 0.1, shape) + jax.random.categorical(key, jnp.zeros((*shape, 2)))
+            ),
+            ("bernoulli", "searchsorted"),
+        ),
     ],
-    ids=["normal", "bernoulli", "categorical"],
+    ids=["normal", "bernoulli", "categorical", "both"],
 )
 def test_fewer_bits_are_advised_of_what_draws_them(draw, named):
     module = compiled(lambda seed: draw(jax.random.key(seed), (100_000,)).sum(), "s32[]")
     (fix,) = [each.fix for each in findings_on(module, "cpu") if each.code == "random_bits"]
     assert "jax_threefry_partitionable" in fix
     assert tuple(word for word in ("bernoulli", "searchsorted") if word in fix) == named
+    assert ("It gives", "Both give", "All give")[len(named)] in fix
 
 
 @pytest.mark.parametrize("code", CASES)

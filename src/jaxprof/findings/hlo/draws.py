@@ -115,7 +115,7 @@ def _fix_on_a_cpu(scene: Scene, names: Container[str]) -> str:
     origins = [origin.op_name for kernel in scene.kernels if kernel.name in names for origin in kernel.origins]
     fewer = [text for function, text in _FEWER_BITS.items() if any(function in name for name in origins)]
     draw = f"Draw fewer bits: {'; '.join(fewer)}. " if fewer else ""
-    return draw + _FEWER_OPERATIONS.format("Both give" if fewer else "It gives")
+    return draw + _FEWER_OPERATIONS.format(("It gives", "Both give", "All give")[len(fewer)])
 
 
 # -- rejection ---------------------------------------------------------------------------------------------------------
