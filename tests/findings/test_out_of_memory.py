@@ -122,6 +122,26 @@ def test_only_a_compiler_that_refuses_says_what_fits(error):
     assert (fits in found.fix) == (error is HBM) == ("Donating" in found.fix)
 
 
+SPACES = {
+    "vmem": "Ran out of memory in memory space vmem. Used 20.51M of 16.00M vmem. Exceeded vmem capacity by 4.51M.",
+    "shared memory": "Shared memory size limit exceeded: requested 270336, available: 232448",
+    "": "Ran out of memory in memory space hbm. Used 18.62G of 15.75G hbm. Exceeded hbm capacity by 2.87G.",
+}
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_memory_of_a_core_is_not_that_of_the_device(space):
+    error = f"RESOURCE_EXHAUSTED: {SPACES[space]}"
+    message = read_out_of_memory(error)
+    ended = e.ProgramEnded(exit_code=1, wall_seconds=9.0, error=f"JaxRuntimeError: {error}", run=made.RUN)
+    (program,) = [each for each in findings(made.result(ended, exit_code=1)) if each.code == "program_failed"]
+    call = memory_finding("asked", message.bytes["asked"], message.buffers, message)
+    assert message.on_chip == space
+    for found in (program, call):
+        assert (f"the {space} of a core has" in found.message) == bool(space)
+        assert ("smaller blocks" in found.fix) == bool(space)
+
+
 @pytest.mark.parametrize(("file", "line"), [("/x/f.py", 7), ("/site-packages/f.py", None)])
 def test_a_call_op_by_op_is_at_the_line_that_asked(file, line):
     traceback = f'  File "{file}", line 7, in step\n    y = x * z\n  File "/lib/python3.12/a.py", line 9, in f\n'

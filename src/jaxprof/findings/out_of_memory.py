@@ -17,6 +17,10 @@ from jaxprof.events import HeldBuffer, LineArrays, RemedyTried, SourceLocation
 from jaxprof.hlo.source import is_own
 
 _LINES_NAMED = 3
+ON_CHIP_FIX = (
+    "This memory is inside the device's cores, and one kernel may use so much at once: give a Pallas kernel smaller "
+    "blocks (BlockSpec) or fewer stages, or a TPU's compiler more of it (xla_tpu_scoped_vmem_limit_kib)"
+)
 _LEAST_GAIN = 0.02
 """Least share of the peak that a change saves."""
 _ACTIVATIONS = 0.75
@@ -60,7 +64,8 @@ def figures_text(message: OutOfMemory) -> str:
     """Return what else the message says: `37.4 GiB of 37.5 GiB were in use; the program: temporary 20.0 GiB`."""
     used, limit, free, asked = (message.bytes.get(name) for name in ("in use", "limit", "free", "asked"))
     of = f" of {bytes_(limit)}" if limit else ""
-    state = f"the device has {bytes_(limit)}" if limit else ""
+    where = f"the {message.on_chip} of a core" if message.on_chip else "the device"
+    state = f"{where} has {bytes_(limit)}" if limit else ""
     if used is not None:
         state = f"{bytes_(used)}{of} were in use"
     elif free is not None:

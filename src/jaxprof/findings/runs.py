@@ -32,7 +32,14 @@ from jaxprof.findings.explanation import (
     program_verification,
     run_verification,
 )
-from jaxprof.findings.out_of_memory import figures_text, held_text, lines_of, message_remedies, tried_remedies
+from jaxprof.findings.out_of_memory import (
+    ON_CHIP_FIX,
+    figures_text,
+    held_text,
+    lines_of,
+    message_remedies,
+    tried_remedies,
+)
 from jaxprof.findings.trials import compile_seconds_beside_none, times_tried, trial_of
 from jaxprof.findings.xla_parts import shortening, work_text
 from jaxprof.hlo.source import is_own
@@ -220,7 +227,9 @@ def memory_finding(
     hint: str = "",
 ) -> Finding:
     """Return that memory ran out. `buffers`: what was alive then. Without `remedies`, they are those of the message."""
-    shown = [*(remedies or (message_remedies(message) if message is not None else ())), hint or _NO_MEMORY.fix]
+    shown = [*(remedies or (message_remedies(message) if message is not None else ()))]
+    is_on_chip = message is not None and message.on_chip
+    shown.append(f"{ON_CHIP_FIX}." if is_on_chip else hint or _NO_MEMORY.fix)
     texts = (error, figures_text(message) if message is not None else "", held_text(buffers))
     return Finding(
         _NO_MEMORY.code,

@@ -25,8 +25,10 @@ _FORMS = {
         r"ran out of memory in memory space \w+[^.]{0,200}?\. ?used ",
         r"ran out of memory on \w+, the total memory required for [^(]{1,40}\(",
         r"total \w+ usage >= ",
+        r"shared memory size limit exceeded: requested ",
     ),
     "limit": (
+        r"shared memory size limit exceeded: requested \d{1,30}, available: ",
         rf"used {_SIZE} of ",
         r"exceeds available \w+ \(",
         r"^limit: +(?!0$)",  # an allocator without a limit writes 0
@@ -46,6 +48,7 @@ _FIGURES = {
     name: [re.compile(words + _SIZE, re.IGNORECASE | re.MULTILINE) for words in forms] for name, forms in _FORMS.items()
 }
 _REFUSAL = re.compile(r"ran out of memory (?:in memory space|on) \w+[.,]", re.IGNORECASE)
+_ON_CHIP = re.compile(r"in memory space (\w*mem)\b|(shared memory) size limit exceeded", re.IGNORECASE)
 _HARMLESS = re.compile(r"^.*The caller indicates that this is not a failure.*$", re.MULTILINE)
 """A warning of the allocator about a request that something smaller replaces."""
 _BUFFER = re.compile(rf"(?:\bBuffer \d+:|\b\d+\.)\s+Size: {_SIZE}(.*?)(?======|\Z)", re.DOTALL)
@@ -74,6 +77,8 @@ class OutOfMemory:
     """The buffers that the message lists, as it orders them: the largest first."""
     padding: tuple[int, ...]
     """Bytes of each of `buffers` that only fill it up to the device's tiles."""
+    on_chip: str = ""
+    """The memory inside the device's cores that one kernel wants too much of: `vmem`; empty for that of the device."""
 
 
 def read_out_of_memory(text: str) -> OutOfMemory | None:
@@ -85,11 +90,13 @@ def read_out_of_memory(text: str) -> OutOfMemory | None:
         return None
     listed = [match.groups() for match in islice(_BUFFER.finditer(text), _MOST_BUFFERS)]
     padding = [_PADDING.search(rest[:_LONGEST_BUFFER]) for *_, rest in listed]
+    on_chip = _ON_CHIP.search(text)
     return OutOfMemory(
         bytes={name: _bytes(*match.groups()[-2:]) for name, match in found.items() if match is not None},
         is_refusal=_REFUSAL.search(text) is not None,
         buffers=tuple(_buffer(_bytes(number, unit), rest[:_LONGEST_BUFFER]) for number, unit, rest in listed),
         padding=tuple(_bytes(*match.groups()) if match is not None else 0 for match in padding),
+        on_chip=(on_chip[1] or on_chip[2]).lower() if on_chip is not None else "",
     )
 
 

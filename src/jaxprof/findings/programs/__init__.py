@@ -52,7 +52,13 @@ def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     if _NO_MEMORY.search(error):
         # needed only for this error
         from jaxprof.analysis.kernels.out_of_memory import read_out_of_memory
-        from jaxprof.findings.out_of_memory import arrays_text, figures_text, held_text, message_remedies
+        from jaxprof.findings.out_of_memory import (
+            ON_CHIP_FIX,
+            arrays_text,
+            figures_text,
+            held_text,
+            message_remedies,
+        )
 
         details, arrays_then = result.memory_ran_out
         said = read_out_of_memory(f"{error}\n{details}")
@@ -65,7 +71,8 @@ def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
             message = "; ".join(filter(None, (message, figures_text(said), held_text(said.buffers, result.directory))))
         if arrays_then:
             message += f"; {arrays_text(arrays_then, result.directory)}"
-        fix = ". ".join([*remedies, _LESS_MEMORY]) + (_WAITED if "_bfc" in error else "")
+        less = f"{ON_CHIP_FIX}." if said is not None and said.on_chip else _LESS_MEMORY
+        fix = ". ".join([*remedies, less]) + (_WAITED if "_bfc" in error else "")
         yield Finding("program_failed", message, (where,), own_fix=fix, bytes=asked)
     elif error:
         yield Finding("program_failed", f"it ended with {safe(error)}", (where,), own_fix=run.hint or _ERROR)
