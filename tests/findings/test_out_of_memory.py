@@ -122,6 +122,20 @@ def test_only_a_compiler_that_refuses_says_what_fits(error):
     assert (fits in found.fix) == (error is HBM) == ("Donating" in found.fix)
 
 
+@pytest.mark.parametrize("before", ["[rank3]: ", "2025-03-11 10:22:31,113 ERROR train: "])
+def test_lines_of_a_log_say_the_same_as_the_message(before):
+    text = next(path.read_text() for path in MESSAGES if path.stem == "tpu-compiler")
+    assert read_out_of_memory("".join(before + line for line in text.splitlines(True))).bytes == (
+        read_out_of_memory(text).bytes
+    )
+
+
+def test_buffer_of_a_message_that_is_cut_off_has_no_shape():
+    cut = listed(("g", "f32")).partition("  XLA Label")[0]
+    message = read_out_of_memory(cut)
+    assert "x/f.py:3 2.00 GiB (shape unknown)" in memory_finding("asked", 9, message.buffers, message).message
+
+
 SPACES = {
     "vmem": "Ran out of memory in memory space vmem. Used 20.51M of 16.00M vmem. Exceeded vmem capacity by 4.51M.",
     "shared memory": "Shared memory size limit exceeded: requested 270336, available: 232448",

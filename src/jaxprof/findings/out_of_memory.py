@@ -39,7 +39,8 @@ def lines_of(buffers: Iterable[HeldBuffer]) -> list[tuple[SourceLocation, Sequen
 def held_text(buffers: Sequence[HeldBuffer], directory: str = "") -> str:
     """Return `alive then, by line: f.py:4 24.0 GiB (f32[1024,512], 3 buffers); arguments 2.00 GiB`, or nothing."""
     lines = [
-        f"{safe(location.short(directory))} {bytes_(_sum(held))} ({safe(held[0].shape.partition('{')[0])}"
+        f"{safe(location.short(directory))} {bytes_(_sum(held))} "
+        f"({safe(held[0].shape.partition('{')[0]) or 'shape unknown'}"
         + (f", {len(held)} buffers)" if len(held) > 1 else ")")
         for location, held in lines_of(buffers)
     ]

@@ -17,6 +17,8 @@ from jaxprof.base.values import frozen
 from jaxprof.hlo.kernels.liveness import LiveValue
 
 _SIZE = r"(\d{1,30}(?:\.\d{1,30})?)\s*((?:[KMGTPE]i?)?(?:B|bytes)?)\b"
+_START = r"(?:^|[:\]]) *"
+"""A line's start, or that of the text after what a log puts before it: `[rank3]: `, `ERROR train: `."""
 _FORMS = {
     "asked": (
         r"out of memory (?:while )?(?:trying to )?allocat(?:e|ing) ",
@@ -37,10 +39,10 @@ _FORMS = {
     ),
     "free": (r"that was not possible\. there are ", r"reported by cuda: free memory/total memory: "),
     "in use": (r"^inuse: +", r"currently allocated: +"),
-    "argument": (r"\bparameter allocation: +", r"^ *arguments +"),
-    "output": (r"maybe_live_out allocation: +", r"^output size ", r"^ *output +"),
-    "shared": (r"^output size [^;]{1,20}; shares ",),
-    "temporary": (r"preallocated temp allocation: +", r"^ *hlo temp +"),
+    "argument": (r"\bparameter allocation: +", rf"{_START}arguments +"),
+    "output": (r"maybe_live_out allocation: +", rf"{_START}output size ", rf"{_START}output +"),
+    "shared": (rf"{_START}output size [^;]{{1,20}}; shares ",),
+    "temporary": (r"preallocated temp allocation: +", rf"{_START}hlo temp +"),
 }
 """Words before each figure: what was asked for (of a compiler, all that the program needs), what the device has, what
 of it is free or in use, the parts of the program, and what of its output is in the place of arguments."""
