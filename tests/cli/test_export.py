@@ -32,6 +32,15 @@ def test_a_page_is_written_and_not_replaced_without_force(call, file, tmp_path):
     assert gzip.decompress(packed.read_bytes()) == content
 
 
+def test_file_of_another_format_is_refused_without_format(call, file, tmp_path):
+    out = tmp_path / "report.md"
+    done = call("export", file, "-o", out)
+    assert done.code == 2
+    assert not out.exists()
+    assert "report.html" in done.err
+    assert call("export", file, "--format", "html", "-o", out).code == 0
+
+
 def test_export_of_several_timelines_names_the_command_for_one(call, tmp_path):
     runs = [*sessions.numpy_run("r1")]
     for run in ("r2", "r3"):

@@ -19,7 +19,7 @@ from jaxprof.facts import SessionFile
 
 NAMES = ("perfetto", "html", "parquet")
 _FORMATS = {".json": "perfetto", ".html": "html", ".htm": "html", ".parquet": "parquet"}
-"""Format by the ending of the file, before `.gz`; a file with another ending can have any."""
+"""Format by the ending of the file, before `.gz`; with --format, a file with another ending can have any."""
 
 
 @click.command("export")
@@ -68,13 +68,20 @@ def command(file: str, form: str | None, run_id: str | None, out: Path | None, f
 
 
 def _format_of(form: str | None, out: Path | None) -> str:
-    """Return the format that was given, else that of the file's ending. Raises UsageError if the two disagree."""
+    """Return the format that was given, else that of the file's ending. Raises UsageError if the two disagree, or
+    if the ending alone is that of another format, such as `.md`."""
     plain = out.with_suffix("") if out is not None and out.suffix == ".gz" else out
     of_ending = _FORMATS.get(plain.suffix.lower()) if plain is not None else None
     if form and of_ending not in (None, form) and out is not None:
         ending = next(ending for ending, name in _FORMATS.items() if name == form)
         hint = f"Leave out --format, or name it {plain.with_suffix(ending).name}." if plain is not None else ""
         raise UsageError(f"{out} is the name of a file for {of_ending}, and --format is {form}", hint)
+    if not form and of_ending is None and plain is not None and plain.suffix:
+        raise UsageError(
+            f"{out} is the name of a file for none of {', '.join(NAMES)}",
+            f"Name it {plain.with_suffix('.json').name} or {plain.with_suffix('.html').name}, or give --format. "
+            "jaxprof open prints text, JSON, CSV and Markdown.",
+        )
     return form or of_ending or NAMES[0]
 
 
