@@ -468,3 +468,14 @@ def test_what_no_clock_or_sample_attributes_is_apart():
     spent = made.result(*made.steady(10, states, [unseen, delayed, works])).spent
     assert [spent[state] for state in ("unattributed", "host_busy")] == pytest.approx([6.0, 1.0])
     assert [spent[state] for state in ("processor_wait", "waiting")] == pytest.approx([1.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("lines", "beside", "host"),
+    [({95: 0.8, 88: 0.2}, [], 8.0), ({}, [], 4.0), ({95: 0.8}, [made.line(95, 0.1, "device_busy", "step")], 4.0)],
+    ids=["a timed line", "no timed lines", "JAX at the line"],
+)
+def test_unseen_python_is_the_hosts_below_a_timed_line(lines, beside, host):
+    seen = [made.line(95, 0.4, "host_busy", "json.dumps()"), made.line(95, 0.4, "host_busy", "", kind="unseen")]
+    result = made.result(*made.loop(*seen, *beside), made.steps(1000, 0.01, lines=lines))
+    assert result.hot.parts["host"] == pytest.approx(host, rel=0.05)

@@ -157,6 +157,8 @@ the function may call it. `beyond`: more than the call itself can take, so the f
 arguments."""
 _ASLEEP = re.compile(r"(^|\.)(sleep|select|poll|pause|sigwait|accept|recv|wait|join)\(\)$")
 """Calls in which a thread sleeps until it has something to do."""
+_PLAIN_SAMPLES = 3
+"""Fewest samples of the host's calls at a place from which its other Python is the host's as well."""
 _PARTS = {
     "compiled": DEVICE,
     "inline": DEVICE,
@@ -213,6 +215,8 @@ class HotLoop:
     """Whether the device is this machine's processors, so that it was kept waiting for them as the thread was."""
     calls_python: frozenset[SourceLocation] = frozenset()
     """Places at which a compiled function may be called that itself calls Python."""
+    plain: frozenset[SourceLocation] = frozenset()
+    """Places at which nothing but the host's own Python runs, so that what no sample saw there is that, too."""
     asleep: tuple[Spot, ...] = ()
     """Spots at which the thread waited for something to do, inside the loop (also in `spots`) or outside."""
 
@@ -244,7 +248,7 @@ class HotLoop:
 
     def part(self, spot: Spot) -> str:
         """Return what the time at a spot goes to; `UNKNOWN` if that is not known."""
-        return part_of(spot, self.key, self.working, self.eager)
+        return part_of(spot, self.key, self.working, self.eager, self.plain)
 
 
 def find_hot_loop(spots: Sequence[Spot], rows: Sequence[Compiled]) -> LoopKey | None:
@@ -347,9 +351,10 @@ def loop_figures(
     iterations = times.iterations_in(sum(spot.seconds for spot in steady) + preempted + idle)
     steady = _split_callbacks(steady, key, iterations, rows, empty_call, 1 / (1 - delayed))
     working, eager = working_lines(inside, key), eager_lines(steady, key)
+    plain = plain_locations(steady, key, times, working)
 
     def part(spot: Spot) -> str:
-        return part_of(spot, key, working, eager)
+        return part_of(spot, key, working, eager, plain)
 
     parts = {**dict.fromkeys((*PARTS, UNKNOWN), 0.0), **totals((part(spot), spot.seconds) for spot in steady)}
     called = _inline_functions(steady, rows)
@@ -376,6 +381,7 @@ def loop_figures(
         last_line=max((site.last_line for site in sites), default=None),
         library=any(site.library for site in sites),
         working=working,
+        plain=plain,
         eager=eager,
         unaccounted=find_unaccounted(steady, key, times),
         unknown=unknown,
@@ -632,6 +638,19 @@ def eager_lines(spots: Sequence[Spot], key: LoopKey | None) -> frozenset[int]:
     return frozenset(line for line, seconds in more.items() if seconds > 0)
 
 
+def plain_locations(
+    spots: Sequence[Spot], key: LoopKey | None, times: StepFigures, working: frozenset[int]
+) -> frozenset[SourceLocation]:
+    """Return the places at which samples saw the host's calls, below lines of the loop that were timed, and under which
+    JAX was never at work. Without these times, Python that no sample saw may have run at any line."""
+    seen = totals(
+        (spot.location, spot.samples)
+        for line, spot in _at_lines(spots, key)
+        if spot.kind == "host" and spot.call and line in times.by_line and line not in working
+    )
+    return frozenset(location for location, samples in seen.items() if samples >= _PLAIN_SAMPLES)
+
+
 def find_unaccounted(spots: Sequence[Spot], key: LoopKey | None, times: StepFigures) -> frozenset[int]:
     """Return the lines at which samples saw more time than iterations like the timed ones can make up.
 
@@ -642,8 +661,16 @@ def find_unaccounted(spots: Sequence[Spot], key: LoopKey | None, times: StepFigu
     return frozenset(line for line, sampled in seconds.items() if not times.accounts_for(line, sampled))
 
 
-def part_of(spot: Spot, key: LoopKey | None, working: frozenset[int], eager: frozenset[int]) -> str:
+def part_of(
+    spot: Spot,
+    key: LoopKey | None,
+    working: frozenset[int],
+    eager: frozenset[int],
+    plain: frozenset[SourceLocation] = frozenset(),
+) -> str:
     site = spot.site_in(key)
+    if spot.kind == "unseen" and spot.location in plain and site is not None and site.line not in working:
+        return HOST
     if site is not None and site.line in eager and spot.kind in ("host", "data"):
         return DISPATCH
     if spot.kind == "read":
