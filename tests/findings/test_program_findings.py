@@ -750,6 +750,20 @@ def test_standstill_of_a_stopped_program_costs_its_stop():
         assert by_code["host_work"].seconds == pytest.approx(4.0)
 
 
+def test_line_of_a_wait_before_any_iteration_is_no_work_of_a_loop():
+    waits = loop(made.line(91, 0.9, "waiting", "queue.get()"))
+    assert "data_waits" in codes(*waits)
+    stands = made.stands(35.0, call="open()", usual_seconds=0.0, longest_seconds=0.0)
+    assert codes(*waits, stands, ended(130)) == []
+
+
+def test_one_more_thread_is_not_advised_where_one_holds_the_lock():
+    alone, beside = only("data_waits", *loop(SORT)), held_by(0.9)
+    both = [replace(each, lines=[*each.lines, *loop(SORT)[0].lines], sites=each.sites) for each in beside]
+    fix = only("data_waits", *both).fix
+    assert ("in a thread or" in alone.fix, "not in one more thread" in fix) == (True, True)
+
+
 def test_what_is_said_of_each():
     """A generator, or a method that JAX cannot trace, may have the name of a function: no `jax.jit` on that."""
     cases = {f"{code}, its pair": (code, pair[0]) for code, pair in PAIRS.items()} | SAID

@@ -125,6 +125,9 @@ def standstill(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield that the program stands still, or stood still when it was ended. The time at its line is no work of the
     loop that could be done less often; of one whose recorder is silent, it is all from before."""
     state = result.standstill
+    if state is not None and not state.is_one and not state.usual_seconds:
+        # no iteration has ended yet: the time at its line is of none, and may become a standstill
+        claims.take([spot for spot in result.spots if spot.location == state.at])
     if state is not None and state.is_one:
         if state.waits not in (STOPPED, LOCKED):
             claims.take([spot for spot in result.spots if spot.location == state.at])
@@ -210,10 +213,10 @@ CHECKS = (
     calls.op_by_op_loop,
     calls.large_operations,
     arrays.implicit_transfers,
+    threads.lock_held,
     loops.data_waits,
     loops.host_between,
     loops.host_work,
-    threads.lock_held,
     calls.dispatch_bound,
     compiling.many_tiny_jits,
     compiling.slow_tracing,

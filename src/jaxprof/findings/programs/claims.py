@@ -33,6 +33,9 @@ class Claims:
     """Seconds of waits for a value, if each brief iteration waits for one. The device has nothing to do before and
     after these waits, so calls of compiled functions are then work of the host."""
 
+    is_lock_held: bool = False
+    """Whether another thread of the program holds Python's lock while the loop needs it, so that one more does not
+    help."""
     spared: float = 0.0
     """Seconds of the device's own work in the hot loop that fixes take away."""
 

@@ -68,6 +68,11 @@ _MORE_WORKERS = (
     "processes (more threads only where it waits or computes outside Python: Python runs in one at a time), or batches "
     "that were prepared once and kept; a longer queue only moves the wait."
 )
+_IN_PROCESSES = (
+    "Prepare the next batch in processes while the device works (grain, a DataLoader with workers, multiprocessing), "
+    "not in one more thread, which would wait for Python's lock as well; or prepare all batches once before the loop "
+    "where they fit into memory."
+)
 
 
 @check(
@@ -209,10 +214,11 @@ def data_waits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     saves = max(min(took, claims.steady - took), took / 2)
     if not is_worth_changing(result, claims, spots, saves):
         return
-    yield finding_of_lines(
-        result, claims, "data_waits", "the loop waits for what it passes to the device", spots, saves,
-        own_fix=_MORE_WORKERS if _WORKER_CALLS.search(spots[0].call) else None,
-    )  # fmt: skip
+    fix = _IN_PROCESSES if claims.is_lock_held else None
+    if _WORKER_CALLS.search(spots[0].call):
+        fix = _MORE_WORKERS
+    what = "the loop waits for what it passes to the device"
+    yield finding_of_lines(result, claims, "data_waits", what, spots, saves, own_fix=fix)
 
 
 @check(

@@ -52,6 +52,7 @@ def lock_held(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     names = list(dict.fromkeys(safe(thread.name) for thread in there))
     who = f"the thread {names[0]} runs" if len(names) == 1 else f"the threads {and_more(names, _NAMES_LISTED)} run"
     lines = lines_of(result, spots)
+    claims.is_lock_held = True
     # a call gives the lock away and has to get it back, so its time is not that of launching what it calls
     claims.take(spots)
     claims.take([spot for spot in result.hot.spots if result.hot.part(spot) == DISPATCH or spot.kind == "inline"])
