@@ -186,7 +186,7 @@ COMMANDS = {
     "profile": """
         open {file}
         open --keep {file} -o {out}
-        export {file} -o {out}
+        export {file} -o {out}.json
     """,
 }
 COMMANDS = {kind: [tuple(shlex.split(line)) for line in text.strip().splitlines()] for kind, text in COMMANDS.items()}

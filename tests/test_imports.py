@@ -146,7 +146,7 @@ RECORDER = "launch recorder compiles.ledger profiler_use capture_window samples.
     [
         ("jaxprof.base.early_start", 4),
         ("jaxprof.recorder.launch", 6),
-        (" ".join(f"jaxprof.recorder.{name}" for name in RECORDER.split()), 45),
+        (" ".join(f"jaxprof.recorder.{name}" for name in RECORDER.split()), 46),
     ],
 )
 def test_a_program_waits_for_few_of_our_modules(modules, most):

@@ -39,5 +39,5 @@ def test_setting_is_no_given_option(call, tmp_path, monkeypatch):
     monkeypatch.setenv("JAXPROF_COMPARISON_BUDGET", "90")
     said = call(*words).err
     assert "--fail-on" not in said
-    assert "applies to times" not in said
-    assert "--budget applies to times" in call(*words, "--budget", "90").err
+    assert "applies to limits" not in said
+    assert "--budget applies to limits on times" in call(*words, "--budget", "90").err
