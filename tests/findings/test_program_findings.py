@@ -750,7 +750,7 @@ def test_standstill_of_a_stopped_program_costs_its_stop():
         assert by_code["host_work"].seconds == pytest.approx(4.0)
 
 
-def test_line_of_a_wait_before_any_iteration_is_no_work_of_a_loop():
+def test_wait_before_any_iteration_is_no_work_of_a_loop():
     waits = loop(made.line(91, 0.9, "waiting", "queue.get()"))
     assert "data_waits" in codes(*waits)
     stands = made.stands(35.0, call="open()", usual_seconds=0.0, longest_seconds=0.0)
