@@ -72,6 +72,8 @@ def picture_of(app: Profiler) -> str:
 
 def shelf(folder: Path) -> Path:
     """The kept sessions, as those of a user who recorded them just now."""
+    if not SESSIONS.is_dir():
+        sys.exit("no sessions are kept here: python screenshots/record.py records them, on an idle machine")
     sessions = folder / ".jaxprof" / "sessions"
     shutil.copytree(SESSIONS, sessions, copy_function=shutil.copyfile)
     for name in ("train.py", "data_parallel.py"):

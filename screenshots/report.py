@@ -10,7 +10,7 @@ import sys
 from base64 import b64decode
 from pathlib import Path
 
-from make import HERE, SESSIONS, in_the_pictures, studio
+from make import HERE, in_the_pictures, shelf, studio
 
 sys.path.insert(0, str(HERE.parent / "tests"))
 from browser import MISSING, Page, chromium, executable
@@ -47,7 +47,7 @@ def main() -> None:
         sys.exit(MISSING)
     with studio() as folder:
         file = folder / "report.html"
-        session = SESSIONS / "transformer.jaxprof"
+        session = shelf(folder) / "transformer.jaxprof"
         file.write_text(in_the_pictures(to_page(load(session, Session), session.stem)), encoding="utf-8")
         with chromium(folder / "chromium", program) as tab:
             page = tab()
