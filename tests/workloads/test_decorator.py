@@ -4,7 +4,9 @@ understood, what is made of it, and what is refused."""
 import contextlib
 import functools
 import re
+from itertools import islice
 from typing import Any, NamedTuple
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 
 import jaxprof
 from jaxprof.base.errors import UsageError
+from jaxprof.workloads.callables import layers
 from jaxprof.workloads.function import make, workload_of
 from jaxprof.workloads.model import Estimate, Parameter, Variant, workload_info
 from jaxprof.workloads.specs import parse
@@ -476,3 +479,11 @@ def test_what_cannot_be_read_is_refused_with_the_way_to_write_it(text, what, hin
 def test_any_text_is_read_or_refused(text):
     with contextlib.suppress(UsageError):
         assert parse(text).text == text.strip()
+
+
+def test_layers_of_what_wraps_itself_or_more_for_ever_end():
+    """`unittest.mock.call` has every attribute, so each of its layers wraps another one."""
+    itself = plain = lambda x: x
+    itself.__wrapped__ = itself
+    assert set(layers(itself)) == {plain}
+    assert len(list(islice(layers(mock.call), 1000))) <= 100

@@ -18,13 +18,17 @@ from typing import Any
 from jaxprof.base.errors import UsageError
 from jaxprof.events import Scalar
 
+_MOST_LAYERS = 100
+
 
 def layers(function: object) -> Iterator[object]:
     """Yield `function`, then what it wraps, down to the function as written."""
-    seen: set[int] = set()
     layer: object = function
-    while layer is not None and id(layer) not in seen:
-        seen.add(id(layer))
+    for _ in range(
+        _MOST_LAYERS
+    ):  # some objects have every attribute, and wrap one more for ever (`unittest.mock.call`)
+        if layer is None:
+            return
         yield layer
         layer = layer.func if isinstance(layer, functools.partial) else getattr(layer, "__wrapped__", None)
 

@@ -1,10 +1,7 @@
 """What a program would need with a change: real JAX on shapes, in this process, and nothing of it is left behind."""
 
-import subprocess
-import sys
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -90,15 +87,7 @@ def test_donation_saves_the_result_it_takes():
     assert "donate" not in tried(forward, STATE, BATCH), "no result has the shape of an argument"
 
 
-@pytest.mark.process
 def test_a_scan_is_checkpointed_where_it_is_the_only_one():
-    """In a process of its own: after thousands of other tests in one with jax 0.10, this took all of the memory."""
-    code = "import sys; sys.path.insert(0, sys.argv[1]); from engine.measure import test_remedies as t; t.check_scan()"
-    tests = Path(__file__).parents[2]
-    subprocess.run([sys.executable, "-c", code, str(tests)], check=True, timeout=100)
-
-
-def check_scan():
     found = tried(scanned, LAYERS, BATCH)["checkpoint_scan"]
     assert (found.location.file, found.location.function) == (__file__, "<lambda>")
     assert found.peak_bytes < 0.7 * peak(scanned, LAYERS, BATCH)
