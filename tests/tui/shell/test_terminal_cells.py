@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxprof.base.terminal_cells import ScreenCells
+from jaxprof.tui.shell.terminal_cells import ScreenCells
 
 STYLES = (
     "",

@@ -73,7 +73,13 @@ def axis(grid: StepGrid, width: int) -> str:
     if not len(grid.steps):
         return ""
     ends = Scale(float(grid.first_steps[0]), float(grid.first_steps[-1] + grid.steps[-1]))
-    return ruler(ends, width, lambda at, _: f"{at:.0f}" * at.is_integer() if grid.unit == "step" else _time(at))
+
+    def label(at: float, _: float) -> str:
+        if grid.unit != "step":
+            return _time(at)
+        return f"{at:.0f}" if at.is_integer() else ""  # there is no half step
+
+    return ruler(ends, width, label)
 
 
 def _time(at: float) -> str:

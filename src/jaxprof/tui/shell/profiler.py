@@ -21,7 +21,6 @@ from textual.screen import ModalScreen
 
 from jaxprof.base.config import Config, Value, keep
 from jaxprof.base.errors import JaxprofError, StorageError, UsageError, system_words
-from jaxprof.base.terminal_cells import ScreenCells
 from jaxprof.base.text import safe
 from jaxprof.base.units import counted, percent
 from jaxprof.tui import clock
@@ -32,6 +31,7 @@ from jaxprof.tui.shell.device_monitor import DeviceMonitor, MachineSource
 from jaxprof.tui.shell.live import EventsArrived, Live, Maker, StorageFailed, make_scheduler
 from jaxprof.tui.shell.navigation import Navigator, create
 from jaxprof.tui.shell.opened_session import ProfileReading, read
+from jaxprof.tui.shell.terminal_cells import ScreenCells
 from jaxprof.tui.theme import DARK, LIGHT, themes, variables
 
 if TYPE_CHECKING:
