@@ -125,6 +125,7 @@ def test_program_ends_as_its_own_where_arrays_cannot_be_read(tmp_path):
 import sys
 import jax
 
+jax.numpy.ones(3).block_until_ready()
 sys.modules["jaxprof.recorder.live_arrays"] = None  # as where no memory is left for an import
 raise RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 8 bytes.")
 """

@@ -128,7 +128,9 @@ class Recorder:
             notes_seen.append(Note(code="no_jax"))
         ended = failure(error, raised_seconds)
         arrays: list[LineArrays] = []
-        if self._watching and _NO_MEMORY in ended.get("error", ""):
+        # Asking JAX would start a backend; an error of another service, such as gRPC, has the same name.
+        uses_device = self._ledger is not None and self._ledger.stage_seconds().get("compile", 0.0) > 0
+        if uses_device and _NO_MEMORY in ended.get("error", ""):
             self._safely("the live arrays", lambda: arrays.extend(_live_arrays()))
         wall = time.monotonic() - self._began
         self._emit(ProgramEnded(exit_code=exit_code, wall_seconds=wall, notes=notes_seen, arrays=arrays, **ended))

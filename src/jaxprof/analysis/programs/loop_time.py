@@ -158,7 +158,7 @@ arguments."""
 _ASLEEP = re.compile(r"(^|\.)(sleep|select|poll|pause|sigwait|accept|recv|wait|join)\(\)$")
 """Calls in which a thread sleeps until it has something to do."""
 _PLAIN_SAMPLES = 3
-"""Fewest samples of the host's calls at a place from which its other Python is the host's as well."""
+"""Fewest samples of the host's calls at a location from which its other Python is the host's as well."""
 _PARTS = {
     "compiled": DEVICE,
     "inline": DEVICE,
@@ -216,7 +216,7 @@ class HotLoop:
     calls_python: frozenset[SourceLocation] = frozenset()
     """Places at which a compiled function may be called that itself calls Python."""
     plain: frozenset[SourceLocation] = frozenset()
-    """Places at which nothing but the host's own Python runs, so that what no sample saw there is that, too."""
+    """Locations at which nothing but the host's own Python runs, so that what no sample saw there is that, too."""
     asleep: tuple[Spot, ...] = ()
     """Spots at which the thread waited for something to do, inside the loop (also in `spots`) or outside."""
 
@@ -641,8 +641,8 @@ def eager_lines(spots: Sequence[Spot], key: LoopKey | None) -> frozenset[int]:
 def plain_locations(
     spots: Sequence[Spot], key: LoopKey | None, times: StepFigures, working: frozenset[int]
 ) -> frozenset[SourceLocation]:
-    """Return the places at which samples saw the host's calls, below lines of the loop that were timed, and under which
-    JAX was never at work. Without these times, Python that no sample saw may have run at any line."""
+    """Return the locations at which samples saw the host's calls, below lines of the loop that were timed, and under
+    which JAX was never at work. Without these times, Python that no sample saw may have run at any line."""
     seen = totals(
         (spot.location, spot.samples)
         for line, spot in _at_lines(spots, key)

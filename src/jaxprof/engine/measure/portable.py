@@ -23,11 +23,10 @@ from jax.sharding import Mesh, NamedSharding, Sharding
 
 from jaxprof.base.values import frozen
 from jaxprof.engine.measure.jax_settings import override
-from jaxprof.engine.measure.static_leaves import as_jitted
+from jaxprof.engine.measure.static_leaves import NUMBERS, as_jitted, is_array
 
 _JITS = ("jit", "pjit")
 """Primitive of a nested `jit`: its current name, and its name up to jax 0.7."""
-_NUMBERS = (bool, int, float, complex)
 _INPUT = re.compile(r'(?P<before>op_name="|loc\(")args\[(?P<number>\d+)\]')
 _CUSTOM_CALL = re.compile(r"custom_call @\"?([\w.$]+)")
 
@@ -57,11 +56,6 @@ class Traced:
         yield from _meshes(self.jaxpr)
 
 
-def is_array(leaf: Any) -> bool:
-    """Whether a leaf has a shape and a dtype: a NumPy or JAX array, or only its shape."""
-    return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
-
-
 def trace(function: Callable[..., Any], arguments: tuple[Any, ...], device: Any = None) -> Traced:
     """Return the program of `function`. Arrays among the arguments may be shapes only. Raises what the function raises.
 
@@ -70,7 +64,7 @@ def trace(function: Callable[..., Any], arguments: tuple[Any, ...], device: Any 
     """
     leaves, tree = jax.tree.flatten(arguments)
     arrays = [number for number, leaf in enumerate(leaves) if is_array(leaf)]
-    with_numbers = [number for number, leaf in enumerate(leaves) if is_array(leaf) or isinstance(leaf, _NUMBERS)]
+    with_numbers = [number for number, leaf in enumerate(leaves) if is_array(leaf) or isinstance(leaf, NUMBERS)]
     if with_numbers != arrays:
         try:
             return _trace(function, leaves, tree, with_numbers, device)

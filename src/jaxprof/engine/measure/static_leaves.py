@@ -16,9 +16,17 @@ _Static = tuple[Any, tuple[tuple[int, Any], ...]]
 """The structure of a tree, and the numbers of its static leaves with these leaves."""
 
 
+NUMBERS = (bool, int, float, complex)
+
+
+def is_array(leaf: Any) -> bool:
+    """Return whether a leaf has a shape and a dtype: a NumPy or JAX array, or only its shape."""
+    return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
+
+
 def is_static(leaf: Any) -> bool:
     """Return whether `jax.jit` refuses a leaf of an argument."""
-    return not isinstance(leaf, (bool, int, float, complex)) and not (hasattr(leaf, "shape") and hasattr(leaf, "dtype"))
+    return not isinstance(leaf, NUMBERS) and not is_array(leaf)
 
 
 class ArraysJitted:

@@ -20,7 +20,7 @@ _NAMES_LISTED = 3
 
 
 @check(
-    "another thread holds Python's lock",
+    "another thread holds Python's lock (the GIL)",
     "Python runs in one thread at a time. A thread that computes in Python keeps the loop from making its next call, "
     "for 5 ms each time, also while the device has nothing to do.",
     "Move what that thread computes into a process (multiprocessing, concurrent.futures.ProcessPoolExecutor), do it "

@@ -1,8 +1,8 @@
 """What the program's other Python threads computed, and at which lines they were when one held the interpreter's lock.
 
 A main thread that waits for the lock does not show who holds it. Two sources together do: the CPU clocks of the other
-threads, which the system keeps, and their frames in those samples that had to wait for the lock. Both are read through
-names that the sampler holds the lock for, so no thread ends meanwhile.
+threads, which the system keeps, and their frames in those samples that had to wait for the lock. The sampler itself
+holds the lock while it reads them, so no thread ends meanwhile.
 """
 
 from __future__ import annotations
