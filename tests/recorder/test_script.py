@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from jaxprof.analysis.programs.result import SIGNAL, UNKNOWN
+from jaxprof.analysis.programs.pauses import SIGNAL, UNKNOWN
 from jaxprof.devices.live.process_state import is_stopped
 from jaxprof.findings.program_result import program_result
 from jaxprof.session import Session

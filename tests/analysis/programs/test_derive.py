@@ -12,8 +12,9 @@ import program_events as made
 from folding import fold
 from golden import figures_text, held, held_cases
 from jaxprof import events as e
-from jaxprof.analysis.programs.result import NOT_SEEN, merge_pauses, states_by_column
-from jaxprof.analysis.programs.steps import iteration_series, without_pauses
+from jaxprof.analysis.programs.pauses import merge_pauses, without_pauses
+from jaxprof.analysis.programs.result import NOT_SEEN, states_by_column
+from jaxprof.analysis.programs.steps import iteration_series
 from jaxprof.findings.program_result import program_result
 from program_events import BEGAN, passes
 

@@ -7,23 +7,23 @@ Findings are derived from these values and stored with them; screens and reports
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from jaxprof.analysis.programs.functions import Definition, FunctionCompiles, by_function
-from jaxprof.analysis.programs.sentences import note_text, window_text
-from jaxprof.analysis.programs.steps import (
-    IterationSeries,
-    StepFigures,
-    iteration_series,
-    loops,
-    loops_around,
+from jaxprof.analysis.programs.pauses import (
+    SUSPENDED,
+    Pause,
+    merge_pauses,
+    with_pauses,
+    without_doubted,
     without_pauses,
 )
+from jaxprof.analysis.programs.sentences import note_text, window_text
+from jaxprof.analysis.programs.steps import IterationSeries, StepFigures, iteration_series, loops, loops_around
 from jaxprof.base.grouping import grouped, totals
 from jaxprof.base.text import exception_line, safe
-from jaxprof.base.units import seconds
 from jaxprof.base.values import frozen
 from jaxprof.events import (
     NOWHERE,
@@ -129,114 +129,6 @@ class MemoryCount:
     """Number of compiled programs that it holds."""
     array_bytes: int
     """Bytes of its live arrays, on all devices."""
-
-
-SIGNAL, UNKNOWN, SUSPENDED = "signal", "unknown", "suspended"
-"""Causes of a pause. `signal`: SIGSTOP, ctrl+z or the like. `unknown`: the whole process was paused by a signal that
-also paused its recorder, or with its container. `suspended`: the machine slept."""
-_CAUSES = {"state": SIGNAL, "standstill": UNKNOWN, "clock": SUSPENDED}
-_UNSURE_SECONDS = 0.1
-"""Interval between two looks at a process, by which the begin and the end of a pause are uncertain."""
-LEAST_SECONDS = 2 * _UNSURE_SECONDS
-"""Shortest pause reported."""
-
-
-@frozen
-class Pause:
-    """A pause in which the program could not run."""
-
-    began_seconds: float
-    """Seconds since the program began, by a clock that a suspended machine does not advance."""
-    seconds: float
-    cause: str
-    """`SIGNAL`, `UNKNOWN` or `SUSPENDED`."""
-
-
-def pause_times(pauses: Sequence[Pause]) -> str:
-    """Return text such as `2.00 s after it began`, or `3 times, first 2.00 s after it began`."""
-    first = f"{seconds(pauses[0].began_seconds)} after it began"
-    return first if len(pauses) == 1 else f"{len(pauses)} times, first {first}"
-
-
-def without_doubted(seen: Sequence[ProgramStopped], recorder_ran: Sequence[float]) -> list[ProgramStopped]:
-    """Return the pauses without those that only the program's own sampler noticed, while the recording process, which
-    saw no signal, ran at one of these monotonic times in their middle.
-
-    All threads can then be blocked in the system: a driver that maps the memory of a GPU keeps the process from mapping
-    any other (1.2 s for the 60 GiB that JAX takes first on an H100).
-    """
-    signals = [event for event in seen if _CAUSES.get(event.found_by) == SIGNAL]
-
-    def is_sure(event: ProgramStopped) -> bool:
-        began, ended = event.began_seconds, event.began_seconds + event.seconds
-        ran = any(began + _UNSURE_SECONDS < at < ended - _UNSURE_SECONDS for at in recorder_ran)
-        signalled = any(one.began_seconds < ended and began < one.began_seconds + one.seconds for one in signals)
-        return event.found_by != "standstill" or signalled or not ran
-
-    return list(filter(is_sure, seen))
-
-
-def merge_pauses(seen: Sequence[ProgramStopped], began_seconds: float) -> tuple[Pause, ...]:
-    """Return the pauses of at least `LEAST_SECONDS` in order of time.
-
-    `began_seconds` is the monotonic time at which the program began. If a pause was found in two ways, the one with a
-    known cause counts; overlapping pauses are merged. Time in which other processes only had the processor is not a
-    pause.
-    """
-    merged: list[tuple[float, float, str]] = []
-    awake = [event for event in seen if event.found_by not in ("clock", "pressure") and event.seconds > 0]
-    for event in sorted(awake, key=lambda event: event.began_seconds):
-        began, ended = event.began_seconds, event.began_seconds + event.seconds
-        cause = _CAUSES.get(event.found_by, UNKNOWN)
-        if not merged or began >= merged[-1][1]:
-            merged.append((began, ended, cause))
-            continue
-        first, last, known = merged[-1]
-        if known == cause:
-            merged[-1] = (first, max(last, ended), cause)
-        elif cause == SIGNAL:
-            merged[-1] = (began, ended, cause)
-    merged += [
-        (event.began_seconds, event.began_seconds + event.seconds, SUSPENDED)
-        for event in seen
-        if event.found_by == "clock"
-    ]
-    found = [Pause(max(0.0, began - began_seconds), ended - began, cause) for began, ended, cause in sorted(merged)]
-    return tuple(pause for pause in found if pause.seconds >= LEAST_SECONDS)
-
-
-def with_pauses(
-    sampled: Sequence[ProgramSampled],
-    pauses: Sequence[tuple[float, float]],
-    doubted: Iterable[ProgramStopped],
-    began_seconds: float,
-) -> Iterator[ProgramSampled]:
-    """Yield the sample windows with the time of the `pauses` (monotonic begin and end) as their state `paused`, and as
-    a last window the pauses since then. The program's own sampler does not always recognise a pause: beside a busy
-    machine it takes it for the time of others, and before it starts all time counts as import.
-
-    `doubted`: pauses of the sampler's that were none. `began_seconds`: monotonic time at which the program began.
-    """
-    until = began_seconds
-    for window in sampled:
-        began, until = window.began_seconds, window.monotonic_seconds
-        states = dict(window.states)
-        noted = states.pop("paused", 0.0)
-        noted -= sum(event.seconds for event in doubted if began <= event.began_seconds < until)
-        paused = _overlap(pauses, began, until)
-        if paused and not window.samples and list(states) == ["import"]:
-            states["import"] = max(0.0, states["import"] - paused)
-        paused = max(noted, min(paused, until - began - sum(states.values())))
-        if paused > 0:
-            states["paused"] = paused
-        yield window if states == window.states else dataclasses.replace(window, states=states)
-    last = max((ended for _, ended in pauses), default=until)
-    if paused := _overlap(pauses, until, last):
-        yield ProgramSampled(began_seconds=until, monotonic_seconds=last, samples=0, states={"paused": paused})
-
-
-def _overlap(spans: Iterable[tuple[float, float]], began: float, ended: float) -> float:
-    return sum(max(0.0, min(ended, last) - max(began, first)) for first, last in spans)
 
 
 def _sum_of_known(values: Iterable[_Number | None]) -> _Number | None:

@@ -6,10 +6,8 @@ are a second source for the time spent in the loop, and time the steps that only
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
 from statistics import median
 
 from jaxprof.base.grouping import grouped, totals
@@ -130,41 +128,6 @@ def loops(
             )
         )
     return tuple(sorted(figures, key=lambda loop: -loop.seconds))
-
-
-LEAST_LEFT_SECONDS = 0.2
-"""What is left of an iteration without a pause is known to this: the begin and the end of one are known to 0.1 s."""
-
-
-def without_pauses(taken: Sequence[StepsTaken], pauses: Sequence[tuple[float, float]]) -> list[StepsTaken]:
-    """Return the iterations without the `pauses` (monotonic begin and end) of the process, each of which lies in one of
-    them. One of which next to nothing is left then was not timed."""
-    rest = list(taken)
-    for began, ended in pauses:
-        rest = [part for event in rest for part in _without(event, began, ended)]
-    return rest
-
-
-def _without(event: StepsTaken, began: float, ended: float) -> Iterator[StepsTaken]:
-    """Yield the event, as up to three if one of its entries holds the pause."""
-    middle = (began + ended) / 2  # no iteration ends in a pause, whose begin and end are not known as exactly
-    if not event.began_seconds < middle <= event.ended_seconds:
-        yield event
-        return
-    ends = list(accumulate(event.seconds, initial=event.began_seconds))[1:]
-    at = min(bisect_left(ends, middle), len(ends) - 1)
-    counts = event.counts or [1] * len(event.seconds)
-    left = event.seconds[at] - (ended - began)
-    for first, last in ((0, at), (at, at + 1), (at + 1, len(ends))):
-        seconds = [left] if first == at else event.seconds[first:last]
-        if seconds and min(seconds) >= (LEAST_LEFT_SECONDS if first == at else 0.0):
-            yield replace(
-                event,
-                first=event.first + sum(counts[:first]),
-                began_seconds=ends[first] - event.seconds[first],
-                seconds=seconds,
-                counts=event.counts[first:last],
-            )
 
 
 def loops_around(where: SourceLocation, sampled: Sequence[ProgramSampled]) -> int:

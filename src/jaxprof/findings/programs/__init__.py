@@ -11,7 +11,8 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN, ProgramResult, pause_times
+from jaxprof.analysis.programs.pauses import SIGNAL, SUSPENDED, UNKNOWN, pause_times
+from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.analysis.programs.standstill import COMPILER, LOCKED, STOPPED
 from jaxprof.base.text import safe, whole_number
 from jaxprof.base.units import bytes_, seconds
