@@ -1,12 +1,15 @@
-"""Records the sessions that the pictures show: `python screenshots/record.py [NAME...]` (about five minutes).
+"""Records the sessions that the pictures show: `python screenshots/record.py [--widest SHARE] [NAME...]` (ten minutes).
 
 They are kept in `sessions/` beside this script, so that pictures are drawn anew without measuring anew. It wants a
-machine that does nothing else: a run whose median is not known within 10 % is refused, and recorded again a few times.
+machine that does nothing else: a run whose median is not known within SHARE (0.1 unless told) is refused, and recorded
+again a few times. A wider one is for a machine that is shared and never quiet: pictures of today's screens with wide
+intervals say more than those of yesterday's.
 The paths of the clone and of its environment are in the sessions, so it wants a clone below /home/me.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shutil
@@ -20,9 +23,9 @@ SESSIONS = HERE / "sessions"
 HOME = Path("/home/me")
 FOLDER = HOME / "transformer"
 """Where the programs of the pictures are: the name on them."""
-MOST_TRIALS = 6
-WIDEST = 0.1
-"""Largest half width of the interval of a median, as a share of it."""
+MOST_TRIALS = 4
+CEILINGS = ("gemm-peak", "triad")
+"""What the roofline's roofs are made of: the fastest call of each counts there, so no width is asked of them."""
 COMPARED = ("selu", "batch-matmul-mean", "mlp-train-step", "train.py:train_step")
 
 
@@ -32,22 +35,22 @@ def jaxprof(*words: str) -> str:
     return subprocess.run(command, check=True, cwd=FOLDER, stdout=subprocess.PIPE, text=True).stdout
 
 
-def noisy(path: Path) -> list[str]:
-    """Return the runs of a session whose medians are not known well enough for a picture."""
+def noisy(path: Path, widest: float) -> list[str]:
+    """Return the runs of a session whose medians have an interval wider than ± `widest`, a share of them."""
     found = []
     for run in json.loads(jaxprof("open", str(path), "--format", "json"))["data"]["runs"]:
         times = run["phases"].get("run", {})
-        if times.get("ci95_low_seconds") is None:
+        if run["workload"] in CEILINGS or times.get("ci95_low_seconds") is None:
             continue
         width = (times["ci95_high_seconds"] - times["ci95_low_seconds"]) / 2 / times["median_seconds"]
-        if width > WIDEST or any(warning["code"] == "busy_machine" for warning in run["warnings"]):
+        if width > widest or any(warning["code"] == "busy_machine" for warning in run["warnings"]):
             found.append(f"{run['workload']} {run['variant']} ± {width:.0%}")
     return found
 
 
 def record_runs(path: Path) -> None:
     """Record workloads and the example's step, with the ceilings of this machine for the roofline."""
-    jaxprof("run", "gemm-peak", "triad", *COMPARED, "--budget", "2", "--out", str(path))
+    jaxprof("run", *CEILINGS, *COMPARED, "--launches", "6", "--budget", "4", "--out", str(path))
 
 
 def record_sweep(path: Path) -> None:
@@ -73,12 +76,12 @@ RECORDED: dict[str, Callable[[Path], None]] = {
 }
 
 
-def keep(name: str) -> None:
+def keep(name: str, widest: float) -> None:
     """Record one session, until its medians are known. Exits if they are not after some trials."""
     for _ in range(MOST_TRIALS):
         path = FOLDER / name
         RECORDED[name](path)
-        too_wide = noisy(path) if path.is_file() else []
+        too_wide = noisy(path, widest) if path.is_file() else []
         if not too_wide:
             print(f"{name}: kept")
             kept = SESSIONS / name
@@ -93,9 +96,12 @@ def keep(name: str) -> None:
 
 def main() -> None:
     """Record all sessions, or those that are named."""
-    names = sys.argv[1:] or list(RECORDED)
-    if unknown := set(names) - set(RECORDED):
-        sys.exit(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(RECORDED)}")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(RECORDED)}")
+    parser.add_argument("--widest", type=float, default=0.1, metavar="SHARE", help="of a median, half its interval")
+    words = parser.parse_args()
+    if unknown := set(words.names) - set(RECORDED):
+        parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(RECORDED)}")
     if not HERE.is_relative_to(HOME) or not Path(sys.executable).is_relative_to(HOME):
         sys.exit(f"record from a clone below {HOME}, with its environment: the sessions have these paths in them")
     shutil.rmtree(FOLDER, ignore_errors=True)
@@ -104,8 +110,8 @@ def main() -> None:
     shutil.copy(HERE.parent / "examples" / "transformer.py", FOLDER / "train.py")
     shutil.copy(HERE.parent / "examples" / "data_parallel.py", FOLDER)
     try:
-        for name in names:
-            keep(name)
+        for name in words.names or RECORDED:
+            keep(name, words.widest)
     finally:
         shutil.rmtree(FOLDER)
 
