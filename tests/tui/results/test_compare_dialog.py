@@ -2,7 +2,8 @@
 
 from jaxprof import events as e
 from jaxprof.base.errors import FileRefusedError
-from jaxprof.tui.results.compare_dialog import unfit
+from jaxprof.findings.compare.session_difference import session_difference
+from jaxprof.tui.results.compare_dialog import back_to_back, unfit
 from jaxprof.tui.results.run_table import RunTable
 from jaxprof.tui.results.screen import ResultsScreen
 from tui import session_tapes as sessions
@@ -91,6 +92,20 @@ async def test_marked_runs_are_compared_with_the_baseline_first(monkeypatch):
         await walk.press("home space space c", "the text of r1 is damaged")
         await walk.press("y escape")
         await walk.on(ResultsScreen)
+
+
+def test_back_to_back_bar_grows_towards_the_faster_side():
+    session = two_programs().session()
+    for sides, towards in ((("r1", "r2"), "right"), (("r2", "r1"), "left")):
+        difference = session_difference(session, session, run_before=sides[0], run_after=sides[1])
+        head, *lines, _ = (line.plain for line in back_to_back(difference.runs[0], 90))
+        assert head.split() == ["first", "second"]
+        run = next(line for line in lines if line.startswith("run "))
+        left, right = run.split("│")
+        assert ("█" in right) == (towards == "right")
+        assert ("█" in left) == (towards == "left")
+        assert len({len(line) for line in lines}) == 1
+    assert not [*back_to_back(difference.runs[0], 30)], "there is no room for a bar"
 
 
 def test_a_profile_a_program_and_a_run_in_progress_are_unfit():

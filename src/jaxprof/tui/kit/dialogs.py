@@ -122,12 +122,16 @@ class ReportDialog(TextDialog):
         self.query_one(Lines).show(self.lines)
 
 
-def report_dialog(title: str, derive: Callable[[], Iterable[Piece]]) -> ReportDialog:
-    """Return the dialog with a report that `derive` makes, in a thread."""
+def report_dialog(
+    title: str, derive: Callable[[], Iterable[Piece | Callable[[int], Iterable[Content]]]]
+) -> ReportDialog:
+    """Return the dialog with a report and its pictures, which `derive` makes, in a thread."""
 
     def read() -> Draw:
         pieces = list(derive())
-        return lambda width: list(report_contents(pieces, width))
+        return lambda width: [
+            line for piece in pieces for line in (piece(width) if callable(piece) else report_contents([piece], width))
+        ]
 
     return ReportDialog(title, read, "Comparing…")
 

@@ -1,21 +1,34 @@
-"""What differs between two runs of the session, or two sessions, in the text of `jaxprof compare`. Threads read HLO and
-sessions."""
+"""What differs between two runs of the session, or two sessions: both sides back to back, then the text of `jaxprof
+compare`. Threads read HLO and sessions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
+
+from textual.content import Content
 
 from jaxprof.analysis.runs.ab import sides_beside
 from jaxprof.base.errors import UsageError
 from jaxprof.base.units import seconds
-from jaxprof.findings.compare.session_difference import SessionDifference, session_difference
+from jaxprof.facts.comparisons import answer
+from jaxprof.findings.compare.session_difference import (
+    PhaseDifference,
+    RunDifference,
+    SessionDifference,
+    session_difference,
+)
 from jaxprof.report.comparison import comparison_pieces
+from jaxprof.report.program_words import words
 from jaxprof.report.renderers import Headline, Piece, Prose
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import ReportDialog, report_dialog
+from jaxprof.tui.kit.drawing import EIGHTHS, cell
+from jaxprof.tui.kit.format import speedup_style
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,9 +75,8 @@ def in_order(session: Session, marked: Sequence[str]) -> tuple[str, str]:
     return (second, first) if session.runs[first].plan.baseline == second else (first, second)
 
 
-def verdict(difference: SessionDifference) -> Iterator[Piece]:
+def verdict(pair: RunDifference) -> Iterator[Piece]:
     """Yield which of two runs of one session is faster, and on what that rests; nothing where the report says it."""
-    (pair,) = difference.runs
     phase = next((phase for phase in pair.phases if phase.code == "run"), None)
     if pair.side is not None or phase is None or phase.times.ratio is None:
         return
@@ -72,24 +84,75 @@ def verdict(difference: SessionDifference) -> Iterator[Piece]:
     ours, theirs = (run.plan.variant for run in runs)
     if ours == theirs:
         ours, theirs = (f"{run.plan.variant} ({run.id})" for run in runs)
-    words = f"{theirs} against {ours}: " if speedup.verdict == "inconclusive" else f"{theirs} is "
-    yield Headline(words + speedup.words(ours))
+    text = f"{theirs} against {ours}: " if speedup.verdict == "inconclusive" else f"{theirs} is "
+    yield Headline(text + speedup.words(ours))
     medians = f"{seconds(phase.before)} → {seconds(phase.after)} a call, medians"
     yield from (Prose(f"{speedup.ratio_text}  {speedup.basis}  ·  {medians}"), "")
 
 
+NUMBER = 9
+"""Columns of a time, such as `41 min 7 s`, less what only a very long one has."""
+
+
+def back_to_back(pair: RunDifference, width: int) -> Iterator[Content]:
+    """Yield a line for each time that both sides have: the first's, a bar, the second's. The bar grows from the middle
+    towards the faster side, by the logarithm of the ratio; green and red are verdicts, as in the table below."""
+    rows: list[tuple[str, float, float, str]] = []
+    for row in pair.program.states if pair.program else pair.phases:
+        if row.before and row.after:
+            style = speedup_style(row.times) if isinstance(row, PhaseDifference) else "$bar"
+            rows.append((words(row.code) if pair.program else row.code, row.before, row.after, style))
+    names = max((len(name) for name, *_ in rows), default=0)
+    half = min(24, (width - names - 2 * NUMBER - 5) // 2)
+    if not rows or half < 4:
+        return
+    titles = (cell("first", NUMBER, right=True), " " * (2 * half + 3), "second")
+    yield Content.assemble(" " * (names + 2), *titles).stylize("bold $primary")
+    # at least a factor of two fills the half, so that nearly equal times have a short bar
+    largest = max([2.0, *(max(before / after, after / before) for _, before, after, _ in rows)])
+    for name, before, after, style in rows:
+        ratio = math.log(before / after, largest)
+        full, rest = divmod(round(abs(ratio) * half * 8), 8)
+        drawn = "█" * full + (EIGHTHS[rest] if rest else "")
+        right = Content.styled(drawn.ljust(half), style)
+        # no character fills a column from its right, so the last one to the left is drawn as what it leaves
+        left = Content.assemble(
+            " " * (half - len(drawn)), (EIGHTHS[8 - rest] if rest else "", f"{style} reverse"), ("█" * full, style)
+        )
+        blank = " " * half
+        yield Content.assemble(
+            cell(name, names, "$text-muted"),
+            "  ",
+            cell(seconds(before), NUMBER, right=True),
+            " ",
+            *((left, "│", blank) if ratio < 0 else (blank, "│", right)),
+            " ",
+            cell(seconds(after), NUMBER),
+        )
+    yield Content("")
+
+
+def pictured(difference: SessionDifference) -> Iterator[Piece | Callable[[int], Iterable[Content]]]:
+    """Yield the report, with both sides back to back below its head where there is one pair of runs."""
+    pair = difference.runs[0] if len(difference.runs) == 1 else None
+    if pair is not None and pair.program is None:
+        yield from (*verdict(pair), partial(back_to_back, pair))
+    head = Prose(answer(pair), "", 2) if pair is not None else None
+    for piece in comparison_pieces(difference):
+        yield piece
+        if pair is not None and piece == head:
+            yield from ("", partial(back_to_back, pair))
+
+
 def of_runs(session: Session, first: str, second: str) -> ReportDialog:
-
-    def derive() -> Iterator[Piece]:
-        difference = session_difference(session, session, run_before=first, run_after=second)
-        yield from (*verdict(difference), *comparison_pieces(difference))
-
-    return report_dialog(f"{session.runs[first].label} and {session.runs[second].label}", derive)
+    title = f"{session.runs[first].label} and {session.runs[second].label}"
+    return report_dialog(
+        title, lambda: pictured(session_difference(session, session, run_before=first, run_after=second))
+    )
 
 
 def of_sessions(first: Path, second: Path) -> ReportDialog:
-
-    def derive() -> Iterator[Piece]:
-        return comparison_pieces(session_difference(load(first, Session), load(second, Session)))
-
-    return report_dialog(f"{first.stem} and {second.stem}", derive)
+    return report_dialog(
+        f"{first.stem} and {second.stem}",
+        lambda: pictured(session_difference(load(first, Session), load(second, Session))),
+    )
