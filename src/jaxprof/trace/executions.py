@@ -41,18 +41,17 @@ class Executions(Spans):
 def executions_on(trace: Trace, device: str) -> list[Executions]:
     """Return all executions on a device, by program; the program that took the longest comes first."""
     named = [lane for lane in trace.on_device(device) if lane.kind == "modules"]
-    executions = _of_module_lanes(named) if named else _of_ops(trace, trace.ops_on(device))
+    if not named:
+        executions = _of_ops(trace, trace.ops_on(device))
+    else:
+        groups: dict[Program, list[tuple[int, int]]] = {}
+        for lane in named:
+            programs = list(map(program_of, lane.names))
+            for start, end, name in zip(lane.starts.tolist(), lane.ends.tolist(), lane.name_of.tolist(), strict=True):
+                groups.setdefault(programs[name], []).append((start, end))
+        ordered = ((program, np.array(sorted(spans), np.int64)) for program, spans in groups.items())
+        executions = [Executions(spans[:, 0], spans[:, 1], program) for program, spans in ordered]
     return sorted(executions, key=lambda program: -int((program.ends - program.starts).sum()))
-
-
-def _of_module_lanes(lanes: list[Lane]) -> list[Executions]:
-    groups: dict[Program, list[tuple[int, int]]] = {}
-    for lane in lanes:
-        programs = list(map(program_of, lane.names))
-        for start, end, name in zip(lane.starts.tolist(), lane.ends.tolist(), lane.name_of.tolist(), strict=True):
-            groups.setdefault(programs[name], []).append((start, end))
-    ordered = ((program, np.array(sorted(spans), np.int64)) for program, spans in groups.items())
-    return [Executions(spans[:, 0], spans[:, 1], program) for program, spans in ordered]
 
 
 def _of_ops(trace: Trace, lanes: list[Lane]) -> list[Executions]:
@@ -205,16 +204,7 @@ def steps_of_annotations(
     """Return the annotated steps on a device; None if their annotations cannot be linked to its work."""
     if not len(annotations.starts):
         return None
-    work = _by_correlation(trace, device, annotations)
-    if not work.is_known or not (work.owner >= 0).any():
-        work = _by_order(trace, device, annotations, executions)
-    if work.is_known and (work.owner >= 0).any():
-        return _windows_of_work(annotations, work)
-    return _windows_if_waited(annotations, executions)
-
-
-def _by_correlation(trace: Trace, device: str, annotations: Annotations) -> _Work:
-    """Assign the device's kernels and copies by their launches on the host."""
+    # The kernels and copies of the device by their launches on the host.
     lanes = [lane for lane in trace.streams if lane.device == device]
     starts, ends = join(lane.starts for lane in lanes), join(lane.ends for lane in lanes)
     launched, moments, threads = launches_on(trace)
@@ -224,14 +214,48 @@ def _by_correlation(trace: Trace, device: str, annotations: Annotations) -> _Wor
     of_ops = join(lane.op_of for lane in lanes) != NO_OP
     if of_ops.any():  # a copy of the next batch may run long before its step
         starts, ends, owner = starts[of_ops], ends[of_ops], owner[of_ops]
-    return _Work(starts, ends, owner)
+    work = _Work(starts, ends, owner)
+    if not work.is_known or not (work.owner >= 0).any():
+        work = _by_order(trace, device, annotations, executions)
+    if work.is_known and (work.owner >= 0).any():
+        # The annotations' own times if each holds all of its work. Otherwise a step begins with its work, and ends
+        # where the work of the next step begins, or with its own work if other work follows.
+        own = work.owner >= 0
+        begins, ends = extents_by_group(work.owner[own], work.starts[own], work.ends[own], len(annotations.starts))
+        there = np.flatnonzero(ends >= begins)
+        begins, ends = begins[there], ends[there]
+        names = [annotations.names[index] for index in there.tolist()]
+        if ((annotations.starts[there] <= begins) & (ends <= annotations.ends[there])).all():
+            return Windows(annotations.starts[there], annotations.ends[there], names)
+        order = np.argsort(begins, kind="stable")
+        names = [names[index] for index in order.tolist()]
+        begins, ends = begins[order], ends[order]
+        until = np.append(begins[1:], ends[-1])
+        others = Coverage.of(work.starts[~own], work.ends[~own])
+        alone = (until > ends) & (others.within(ends, np.maximum(ends, until)) > _OTHER_WORK * (ends - begins))
+        return Windows(begins, np.where(alone, ends, until), names, open_end=True)
+    return _windows_if_waited(annotations, executions)
 
 
 def _by_order(trace: Trace, device: str, annotations: Annotations, executions: Sequence[Executions]) -> _Work:
     """Assign the executions of each program by its calls on the host."""
     nothing = np.zeros(0, np.int64)
     on_tpu = device.startswith("tpu:")
-    calls = _calls(trace)
+    # Calls by the name of their module, in order of start. A call within a call is traced and not executed; nor is a
+    # call without an execution, if other calls of that name have one.
+    calls_by_module: dict[str, list[tuple[int, int, bool]]] = {}
+    for lane in trace.threads:
+        outer = outermost(lane.select(lane.matching(_module_of)))
+        executing = np.sort(lane.starts[lane.matching(CALL.search)])
+        holds = np.searchsorted(executing, outer.ends) > np.searchsorted(executing, outer.starts)
+        for index, start, holding in zip(outer.name_of.tolist(), outer.starts.tolist(), holds.tolist(), strict=True):
+            module = _module_of(lane.names[index])
+            calls_by_module.setdefault(module, []).append((start, lane.thread, holding))
+    calls = {}
+    for module, every in calls_by_module.items():
+        executed = [call for call in every if call[2]] or every
+        at, on, _ = zip(*sorted(executed), strict=True)
+        calls[module] = (np.array(at, np.int64), np.array(on, np.int64))
     by_name = grouped((_as_module(of_program.program[0]), of_program) for of_program in executions)
     starts: list[Ints] = []
     ends: list[Ints] = []
@@ -249,28 +273,6 @@ def _by_order(trace: Trace, device: str, annotations: Annotations, executions: S
     return _Work(join(starts), join(ends), join(owners))
 
 
-def _calls(trace: Trace) -> dict[str, tuple[Ints, Ints]]:
-    """Return start and thread of each call of a jitted function, by the name of its module, in order of start.
-
-    A call within a call is traced and not executed; nor is a call without an execution, if other calls of that name
-    have one.
-    """
-    calls_by_module: dict[str, list[tuple[int, int, bool]]] = {}
-    for lane in trace.threads:
-        calls = outermost(lane.select(lane.matching(_module_of)))
-        executing = np.sort(lane.starts[lane.matching(CALL.search)])
-        holds = np.searchsorted(executing, calls.ends) > np.searchsorted(executing, calls.starts)
-        for name, start, holding in zip(calls.name_of.tolist(), calls.starts.tolist(), holds.tolist(), strict=True):
-            module = _module_of(lane.names[name])
-            calls_by_module.setdefault(module, []).append((start, lane.thread, holding))
-    found = {}
-    for module, every in calls_by_module.items():
-        executed = [call for call in every if call[2]] or every
-        moments, threads, _ = zip(*sorted(executed), strict=True)
-        found[module] = (np.array(moments, np.int64), np.array(threads, np.int64))
-    return found
-
-
 def _module_of(event: str) -> str:
     """Return the name of the module that a call of a jitted function executes; empty for any other event."""
     match = _JIT_CALL.match(event)
@@ -280,25 +282,6 @@ def _module_of(event: str) -> str:
 def _as_module(name: str) -> str:
     """Return a name as that of a module: `jit__lambda` for `<lambda>`, to which some versions of JAX append `_`."""
     return _NOT_IN_MODULE_NAMES.sub("_", name).rstrip("_")
-
-
-def _windows_of_work(annotations: Annotations, work: _Work) -> Windows:
-    """Return the annotations' own times if each holds all of its work. Otherwise a step begins with its work, and ends
-    where the work of the next step begins, or with its own work if other work follows."""
-    own = work.owner >= 0
-    begins, ends = extents_by_group(work.owner[own], work.starts[own], work.ends[own], len(annotations.starts))
-    there = np.flatnonzero(ends >= begins)
-    begins, ends = begins[there], ends[there]
-    names = [annotations.names[index] for index in there.tolist()]
-    if ((annotations.starts[there] <= begins) & (ends <= annotations.ends[there])).all():
-        return Windows(annotations.starts[there], annotations.ends[there], names)
-    order = np.argsort(begins, kind="stable")
-    names = [names[index] for index in order.tolist()]
-    begins, ends = begins[order], ends[order]
-    until = np.append(begins[1:], ends[-1])
-    others = Coverage.of(work.starts[~own], work.ends[~own])
-    alone = (until > ends) & (others.within(ends, np.maximum(ends, until)) > _OTHER_WORK * (ends - begins))
-    return Windows(begins, np.where(alone, ends, until), names, open_end=True)
 
 
 def _windows_if_waited(annotations: Annotations, executions: Sequence[Executions]) -> Windows | None:

@@ -354,7 +354,15 @@ def _device_lanes(plane: Plane, lines: list[PlaneLine], device: re.Match[str], t
     trace.devices[label] = {name: value for name, value in plane.stats.items() if not isinstance(value, bytes)}
     modules: dict[int, str] = {}
     with _note_damage(trace, plane.name):
-        _module_names(plane, lines, modules)
+        # Names of programs by id, from events such as `jit_f(1219…)`.
+        for line in lines:
+            if line.name != "XLA Modules":
+                continue
+            for key in distinct(line.events().metadata_ids)[0].tolist():
+                metadata = plane.event_metadata.get(key)
+                module, program = program_of(metadata.name if metadata is not None else "")
+                if program is not None:
+                    modules[program] = module
     read_lanes: list[Lane] = []
     without_clock: list[Lane] = []
     clocks: list[tuple[Ints, Ints]] = []
@@ -534,18 +542,6 @@ def _lane(
         op_of=np.full(len(name_of), NO_OP, np.int64),
         thread=line.id,
     )
-
-
-def _module_names(plane: Plane, lines: list[PlaneLine], names: dict[int, str]) -> None:
-    """Add the names of programs, by id, to `names`, from events such as `jit_f(1219…)`."""
-    for line in lines:
-        if line.name != "XLA Modules":
-            continue
-        for key in distinct(line.events().metadata_ids)[0].tolist():
-            event = plane.event_metadata.get(key)
-            name, program = program_of(event.name if event is not None else "")
-            if program is not None:
-                names[program] = name
 
 
 def _recording(plane: Plane, trace: Trace) -> None:

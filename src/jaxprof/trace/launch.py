@@ -136,7 +136,16 @@ def transfers_of(trace: Trace) -> list[CopyTimes]:
     rows: dict[tuple[str, str], CopyTimes] = {}
     for lane in trace.streams:
         for index in np.flatnonzero(copies_of(lane)).tolist():
-            direction, size = _copy_direction_and_bytes(lane, index, calls)
+            name = lane.names[int(lane.name_of[index])]
+            direction, size = copy_details(lane.copy.at(index)) if lane.copy is not None else ("", None)
+            correlation = int(lane.correlation[index]) if lane.correlation is not None else ABSENT
+            call, details = calls.get(correlation, ("", ""))
+            if details:
+                by_host, size_by_host = copy_details(details)
+                direction, size = direction or by_host, size if size is not None else size_by_host
+            if _SET_NAME.search(name) or _SET_NAME.search(call):
+                direction = "fill"
+            direction = direction or _direction_in(name) or _direction_in(call) or "unknown"
             key = (lane.device, direction)
             before = rows.get(key) or CopyTimes(direction=direction, device=lane.device, bytes=0)
             rows[key] = replace(
@@ -146,19 +155,6 @@ def transfers_of(trace: Trace) -> list[CopyTimes]:
                 bytes=None if size is None or before.bytes is None else before.bytes + size,
             )
     return list(rows.values())
-
-
-def _copy_direction_and_bytes(lane: Lane, index: int, calls: dict[int, tuple[str, str]]) -> tuple[str, int | None]:
-    name = lane.names[int(lane.name_of[index])]
-    direction, size = copy_details(lane.copy.at(index)) if lane.copy is not None else ("", None)
-    correlation = int(lane.correlation[index]) if lane.correlation is not None else ABSENT
-    call, details = calls.get(correlation, ("", ""))
-    if details:
-        by_host, size_by_host = copy_details(details)
-        direction, size = direction or by_host, size if size is not None else size_by_host
-    if _SET_NAME.search(name) or _SET_NAME.search(call):
-        return "fill", size
-    return direction or _direction_in(name) or _direction_in(call) or "unknown", size
 
 
 def launches_of(trace: Trace) -> dict[tuple[str, int], KernelLaunch]:

@@ -143,24 +143,20 @@ def read_file(path: Path, advance: Callable[[float], None] = lambda share: None,
         raw = bytes(unpacked)
         start = raw[:64]
     if start.lstrip().startswith((b"{", b"[")):
-        raise _not_json(path)
+        # A Chrome trace: JAX wrote the profile beside it.
+        host = path.name.partition(".trace.json")[0]
+        try:
+            beside = sorted(xplanes_in(path.absolute().parent), key=lambda file: not file.name.startswith(host))
+        except OSError:  # a folder that may be entered, but not listed
+            beside = []
+        raise FileRefusedError(
+            f"{path} is JSON: jaxprof does not read Chrome traces",
+            f"Open {beside[0]}, which is beside it."
+            if beside and "trace.json" in path.name
+            else "A profile is the .xplane.pb that JAX writes beside a .trace.json.gz.",
+        )
     trace = lanes_of(parse_xspace(raw, str(path)), advance, whole=whole)
     trace.bytes = size
     if problem:
         trace.problems.append(problem)
     return trace
-
-
-def _not_json(path: Path) -> FileRefusedError:
-    """Refuse a Chrome trace, and name the profile that JAX wrote beside it, if it is there."""
-    host = path.name.partition(".trace.json")[0]
-    try:
-        beside = sorted(xplanes_in(path.absolute().parent), key=lambda file: not file.name.startswith(host))
-    except OSError:  # a folder that may be entered, but not listed
-        beside = []
-    return FileRefusedError(
-        f"{path} is JSON: jaxprof does not read Chrome traces",
-        f"Open {beside[0]}, which is beside it."
-        if beside and "trace.json" in path.name
-        else "A profile is the .xplane.pb that JAX writes beside a .trace.json.gz.",
-    )

@@ -85,7 +85,18 @@ def _of_device(trace: Trace, device: str, launches: dict[tuple[str, int], Kernel
     own = join(lane.durations if lane.kind == "stream" else self_times(lane.starts, lane.durations) for lane in lanes)
     once, took = group, length
     if lanes[0].kind == "thread":
-        once, took = _executions(trace, lanes, group, begin, length)
+        # On a CPU an execution takes as long as at least one of its slices runs.
+        _, program_of = trace.programs_of_ops()
+        runs = join(lane.executions for lane in lanes)
+        which = op_executions(program_of[group], runs, group, begin, begin + length, lambda ops: _by_hlo(trace, ops))
+        slices = np.bincount(which)
+        once = np.zeros(len(slices), np.int64)
+        took = np.zeros(len(slices), np.int64)
+        once[which], took[which] = group, length
+        several = slices[which] > 1
+        if several.any():
+            groups, part = distinct(which[several])
+            took[groups] = union_by_group(part, begin[several], length[several], len(groups))
     numbers = np.bincount(once, minlength=count)
     total = np.bincount(group, weights=length.astype(np.float64), minlength=count)
     self_total = np.bincount(group, weights=own.astype(np.float64), minlength=count)
@@ -109,22 +120,6 @@ def _of_device(trace: Trace, device: str, launches: dict[tuple[str, int], Kernel
         )
         for index in np.flatnonzero(numbers).tolist()
     ]
-
-
-def _executions(trace: Trace, lanes: list[Lane], op: Ints, starts: Ints, durations: Ints) -> tuple[Ints, Ints]:
-    """Return the op of each execution on a CPU, and how long at least one of its slices ran."""
-    _, program_of = trace.programs_of_ops()
-    runs = join(lane.executions for lane in lanes)
-    which = op_executions(program_of[op], runs, op, starts, starts + durations, lambda ops: _by_hlo(trace, ops))
-    slices = np.bincount(which)
-    op_of = np.zeros(len(slices), np.int64)
-    took = np.zeros(len(slices), np.int64)
-    op_of[which], took[which] = op, durations
-    several = slices[which] > 1
-    if several.any():
-        groups, part = distinct(which[several])
-        took[groups] = union_by_group(part, starts[several], durations[several], len(groups))
-    return op_of, took
 
 
 def op_executions(
@@ -299,8 +294,21 @@ _DEVICE_KINDS = ("modules", "steps", "stream", "ops", "thread", "async")
 
 def timeline_text(trace: Trace, limit: int = INTERVALS_KEPT) -> str:
     """Return the timeline of all lanes; if intervals must be left out, device lanes go before the host's."""
-    kept = _select_intervals(trace.lanes, limit)
     total = sum(len(lane) for lane in trace.lanes)
+    if total <= limit:
+        chosen = [np.arange(len(lane)) for lane in trace.lanes]
+    else:
+        on_device = np.concatenate([np.full(len(lane), lane.kind in _DEVICE_KINDS) for lane in trace.lanes])
+        durations = np.concatenate([lane.durations for lane in trace.lanes])
+        wanted = durations + on_device * (LONGEST_PS + 1)
+        longest = np.zeros(total, np.bool_)
+        longest[np.argpartition(wanted, total - limit)[total - limit :]] = True
+        borders = np.cumsum([len(lane) for lane in trace.lanes])[:-1]
+        chosen = [np.flatnonzero(part) for part in np.split(longest, borders)]
+    kept = [
+        rows[nesting_order(lane.starts[rows], lane.durations[rows])]
+        for lane, rows in zip(trace.lanes, chosen, strict=True)
+    ]
     stays = sum(len(rows) for rows in kept)
     span = trace.span_ps or (0, 1)
     payload: dict[str, Any] = {
@@ -318,24 +326,6 @@ def timeline_text(trace: Trace, limit: int = INTERVALS_KEPT) -> str:
     if trace.counters:
         payload["counters"] = [_counter(counter) for counter in _merge_counters(trace.counters)]
     return json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
-
-
-def _select_intervals(lanes: list[Lane], limit: int) -> list[Ints]:
-    """Return the kept intervals of each lane, in order of start."""
-    total = sum(len(lane) for lane in lanes)
-    if total <= limit:
-        chosen = [np.arange(len(lane)) for lane in lanes]
-    else:
-        on_device = np.concatenate([np.full(len(lane), lane.kind in _DEVICE_KINDS) for lane in lanes])
-        durations = np.concatenate([lane.durations for lane in lanes])
-        wanted = durations + on_device * (LONGEST_PS + 1)
-        stays = np.zeros(total, np.bool_)
-        stays[np.argpartition(wanted, total - limit)[total - limit :]] = True
-        borders = np.cumsum([len(lane) for lane in lanes])[:-1]
-        chosen = [np.flatnonzero(part) for part in np.split(stays, borders)]
-    return [
-        rows[nesting_order(lane.starts[rows], lane.durations[rows])] for lane, rows in zip(lanes, chosen, strict=True)
-    ]
 
 
 def _lane(lane: Lane, rows: Ints) -> dict[str, Any]:

@@ -179,7 +179,28 @@ def kernels(trace: Trace, kind: str) -> Iterator[TrustCheck]:
     if empty and len(empty) < len(trace.devices):
         yield row("idle_devices", "good", f"nothing ran on {', '.join(empty)}")
     if not trace.platform:
-        yield _no_kernels(trace)
+        if trace.lost_names:
+            planes = ", ".join(trace.lost_names[:3])
+            why = f"the file was truncated before the names of the events of {planes}, so the times have no names"
+            remedy = "The profiler writes names after the events: wait until the file is complete before you copy it."
+        elif trace.devices:
+            why = f"the planes of {', '.join(sorted(trace.devices)[:8])} name no HLO op"
+            remedy = (
+                "No JAX program ran there while the profiler was on, or its kernels ran in CUDA graphs: "
+                "XLA_FLAGS=--xla_gpu_enable_command_buffer= turns those off."
+            )
+        elif any((lane.op_of != NO_OP).any() for lane in trace.launches):
+            why = "the host launched some, but the device's own records are missing"
+            remedy = "CUPTI (NVIDIA) or rocprofiler (AMD) was missing, or was not permitted to profile."
+        elif not trace.lanes:
+            why, remedy = "the profile has no events at all", "Record it again."
+        else:
+            why = "the profile has only host events, and none of them is an HLO op"
+            remedy = (
+                "Nothing ran under jit while the profiler was on, "
+                "or it was recorded by another tool than JAX's profiler."
+            )
+        yield row("no_kernels", "bad", f"no kernels: {why}", remedy)
         return
     total = sum(int(lane.durations.sum()) for lane in trace.op_lanes())
     missing = 0
@@ -203,28 +224,6 @@ def kernels(trace: Trace, kind: str) -> Iterator[TrustCheck]:
         yield row("lost_kernels", "bad" if lost / count > 0.2 else "doubt", f"{lost} of {launches} {words}")
     elif count:
         yield row("lost_kernels", "good", f"{count - lost} of {launches} left a kernel in the file")
-
-
-def _no_kernels(trace: Trace) -> TrustCheck:
-    if trace.lost_names:
-        planes = ", ".join(trace.lost_names[:3])
-        words = f"the file was truncated before the names of the events of {planes}, so the times have no names"
-        fix = "The profiler writes names after the events: wait until the file is complete before you copy it."
-    elif trace.devices:
-        words = f"the planes of {', '.join(sorted(trace.devices)[:8])} name no HLO op"
-        fix = (
-            "No JAX program ran there while the profiler was on, or its kernels ran in CUDA graphs: "
-            "XLA_FLAGS=--xla_gpu_enable_command_buffer= turns those off."
-        )
-    elif any((lane.op_of != NO_OP).any() for lane in trace.launches):
-        words = "the host launched some, but the device's own records are missing"
-        fix = "CUPTI (NVIDIA) or rocprofiler (AMD) was missing, or was not permitted to profile."
-    elif not trace.lanes:
-        words, fix = "the profile has no events at all", "Record it again."
-    else:
-        words = "the profile has only host events, and none of them is an HLO op"
-        fix = "Nothing ran under jit while the profiler was on, or it was recorded by another tool than JAX's profiler."
-    return row("no_kernels", "bad", f"no kernels: {words}", fix)
 
 
 def modules(trace: Trace, kind: str) -> Iterator[TrustCheck]:

@@ -350,7 +350,14 @@ def parse_xspace(raw: bytes | FileBytes, name: str) -> Space:
                 raise TruncatedError(f"field {number} is not a field of an XSpace")
             space.count(PLANES)
             if number == SPACE_PLANES:
-                _take_plane(space, Plane(space, content, after), whole=whole)
+                plane = Plane(space, content, after)
+                if not whole:
+                    plane.cut = plane.cut or "its end"
+                if plane.cut and not (_PLANE_NAME.match(plane.name) and plane.holds_something):
+                    raise TruncatedError("nothing is left of a plane")
+                space.planes.append(plane)
+                if plane.cut:
+                    space.problems.append(f"{plane.name} is truncated or damaged: it lacks {plane.cut}")
             elif whole and number != SPACE_HOSTS:
                 (space.errors if number == SPACE_ERRORS else space.warnings).append(space.text(content, after))
             if not whole:
@@ -369,15 +376,3 @@ def parse_xspace(raw: bytes | FileBytes, name: str) -> Space:
             "Another tool may have written it. It should be the `.xplane.pb` under plugins/profile/<run>/.",
         )
     return space
-
-
-def _take_plane(space: Space, plane: Plane, *, whole: bool) -> None:
-    """Add a plane to the space. Raises TruncatedError for a truncated plane that is empty or has no name of a profile's
-    plane."""
-    if not whole:
-        plane.cut = plane.cut or "its end"
-    if plane.cut and not (_PLANE_NAME.match(plane.name) and plane.holds_something):
-        raise TruncatedError("nothing is left of a plane")
-    space.planes.append(plane)
-    if plane.cut:
-        space.problems.append(f"{plane.name} is truncated or damaged: it lacks {plane.cut}")
