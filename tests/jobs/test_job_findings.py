@@ -16,8 +16,9 @@ from jaxprof.facts import recorder
 from jaxprof.facts.jobs import COLLECTIVES
 from jaxprof.findings.derive import explanation_of_job
 from jaxprof.jobs.arrivals import align
-from jaxprof.jobs.figures import CAUSES, UNSEEN, USEFUL
+from jaxprof.jobs.figures import CAUSES, UNSEEN, USEFUL, ProcessFigures
 from jaxprof.jobs.findings import Goodput, recompiles
+from jaxprof.jobs.late import clearly_late
 from jaxprof.report.explain import explanation_lines
 from jaxprof.report.hosts import nothing_found
 from job_folders import ALL_REDUCE, captures, job_figures, late_from, loop, recorded, stderr, wavering
@@ -366,6 +367,16 @@ def test_who_is_late_is_explained_before_what_all_of_them_do(jobs):
     assert f"look at: {look}" in text
     assert "verify" not in text, "a recording that is there already shows no change"
     assert (second.code, second.index, second.host, second.estimate) == ("exposed_exchange", None, "", True)
+
+
+def test_lateness_takes_a_few_looks_at_each_process(monkeypatch):
+    job = figures(clocked(0.86, 0.9))
+    looks = []
+    shares = ProcessFigures.shares
+    monkeypatch.setattr(ProcessFigures, "shares", property(lambda each: looks.append(each) or shares.fget(each)))
+    many = [replace(each, index=index) for index, each in enumerate(job.processes * 10)]
+    assert len(list(clearly_late(many, ()))) == 10
+    assert len(looks) == len(many), "the square of their number would be seconds for a thousand"
 
 
 def arriving(arrived):

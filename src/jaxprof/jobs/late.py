@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
@@ -38,7 +38,6 @@ from jaxprof.jobs.figures import (
     Array,
     LoopWindows,
     ProcessFigures,
-    same_loop,
     share_beside,
 )
 from jaxprof.stats.location import t_quantile
@@ -444,20 +443,25 @@ def stragglers(compared: Sequence[ProcessFigures]) -> Iterator[Finding]:
 def clearly_late(processes: Sequence[ProcessFigures], named: Collection[int | None]) -> Iterator[Finding]:
     """Yield processes whose own work clearly takes most of a loop that is too short to be compared in blocks. The
     others, in the same loop, do none of this work. `named` holds the processes already found late."""
-    for process in processes:
-        others = [
-            other
-            for other in processes
-            if other is not process and other.shares is not None and same_loop(process, other)
-        ]
-        if process.shares is None or process.index in named or not others:
-            continue  # without samples there is no share, and two processes without a loop seem to have the same
-        if len(windows_of(process)) > 2 * LEAST_BLOCKS:
+    # Without samples there is no share, and two processes without a loop seem to have the same.
+    sampled = [
+        (process, process.loop, shares)
+        for process in processes
+        if process.loop is not None and (shares := process.shares) is not None
+    ]
+    together = defaultdict(list)
+    for each in sampled:
+        together[each[1].where].append(each)
+    for process, loop, shares in sampled:
+        if process.index in named or len(windows_of(process)) > 2 * LEAST_BLOCKS:
             continue
-        samples = min(each.loop.samples for each in (process, *others) if each.loop is not None) / _SAMPLES_APART
+        beside = [each for each in together[loop.where] if each[0] is not process]
+        if not beside:
+            continue
+        samples = min(each.samples for _, each, _ in together[loop.where]) / _SAMPLES_APART
         found = []
         for part in PARTS_OF_ITS_OWN:
-            share, usual = share_beside(process, others, part) or (0.0, 0.0)
+            share, usual = shares[part], median(theirs[part] for _, _, theirs in beside)
             error = math.sqrt((share * (1 - share) + usual * (1 - usual) + 1 / samples) / samples)
             if share - usual > _CLEAR_EXCESS_ERRORS * error:  # else so few samples can differ by chance
                 found.append((share - usual, share, usual, part))
@@ -466,11 +470,11 @@ def clearly_late(processes: Sequence[ProcessFigures], named: Collection[int | No
             continue
         # Where each main thread has a CPU clock, it must agree that this one worked, or waited for something other than
         # its device, for more of its loop than the others.
+        others = [other for other, _, _ in beside]
         windows = [each.windows for each in (process, *others)]
         own = [float(each.own_seconds.sum() / each.seconds.sum()) if len(each) else math.nan for each in windows]
         if any(map(math.isnan, own)) or own[0] - median(own[1:]) >= _CLEAR_EXCESS_BY_CLOCK:
-            assert process.loop is not None
-            yield _straggler(process, others, part, (share, usual), excess * process.loop.seconds)
+            yield _straggler(process, others, part, (share, usual), excess * loop.seconds)
 
 
 def shared(processes: Sequence[ProcessFigures]) -> list[tuple[str, float, float]]:
