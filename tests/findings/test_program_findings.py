@@ -708,6 +708,56 @@ def test_what_is_a_standstill_before_any_iteration(call, wait, is_said):
     assert "standstill" not in codes(earlier, ended(130))
 
 
+FUTEX = e.SystemWait(state="S", call="futex")
+MAIN = e.ThreadStack(name="MainThread", frames=[made.at(95)])
+IN_QUEUE, IN_LOCK = (e.SourceLocation("/usr/lib/python3.13/" + file, 1, "get") for file in ("queue.py", "threading.py"))
+FEEDER = e.ThreadStack(name="feeder", frames=[IN_LOCK, made.at(7, "feed")])
+ENDING = e.ThreadStack(name="MainThread", frames=[e.SourceLocation(IN_LOCK.file, 1, "_shutdown")])
+
+
+@pytest.mark.parametrize(
+    ("more", "said", "fix"),
+    [
+        (
+            {"inner": IN_QUEUE, "wait": FUTEX, "threads": [MAIN, FEEDER]},
+            "waits for a queue; its other threads: `feeder` stands at train.py:7 in feed()",
+            "fills or empties it",
+        ),
+        ({"inner": IN_QUEUE, "wait": FUTEX, "threads": [MAIN]}, "; it has no other Python thread", "fills or empties"),
+        (
+            {"inner": IN_LOCK, "wait": FUTEX, "threads": [MAIN, *[FEEDER] * 4], "call": "with"},
+            "train.py:91 in a with statement: it waits for a lock or a thread; its other threads: `feeder` stands at "
+            "train.py:7 in feed(), `feeder` stands at train.py:7 in feed(), `feeder` stands at train.py:7 in feed() "
+            "and 1 more",
+            "same order of locks",
+        ),
+        (
+            {"at": e.NOWHERE, "wait": FUTEX, "threads": [ENDING, FEEDER]},
+            "has come to its end, and waits for its other threads; its other threads: `feeder` stands at",
+            "make them daemons",
+        ),
+        (
+            {"wait": e.SystemWait(state="S", call="flock", file="/a"), "threads": [MAIN]},
+            "the lock of a file (/a)",
+            "or",
+        ),
+        ({"kind": "callback"}, "it sleeps, in a function that a compiled one calls back", "or to fail"),
+        ({"kind": "sync", "threads": [MAIN, FEEDER]}, "waits in a compiled function, or for its result", "or to fail"),
+        (
+            {"stage": "trace", "function": "f", "stage_seconds": 30.0, "still_seconds": made.BEGAN + 49},
+            "it has been tracing f for 30.0 s",
+            "or to fail",
+        ),
+    ],
+    ids=["queue", "alone", "locks", "end", "file lock", "callback", "device", "tracing"],
+)
+def test_what_a_standstill_waits_for(more, said, fix):
+    standstill = only("standstill", made.stands(48.0, **more), ended(130))
+    assert standstill.message.endswith(said) or said.endswith("stands at")
+    assert said in standstill.message
+    assert fix in standstill.fix
+
+
 @pytest.mark.parametrize(
     ("lines", "of_it", "fix"),
     [
@@ -918,6 +968,16 @@ def test_standstill_in_a_compile_leads_to_what_is_known(stage):
     assert [one.code for one in about] == ["standstill", "unfinished_compile"][: 2 if stage else 1]
     assert ("as unfinished_compile" in about[0].fix) is bool(stage)
     assert (about[0].seconds is None) is bool(stage), "no second is in two findings"
+
+
+def test_unfinished_tracing_names_the_loop_that_it_unrolls():
+    *events, _ = unfinished(30, stage="trace", then="trace")
+    events = [replace(each, states={"trace": 1.0}) if isinstance(each, e.ProgramSampled) else each for each in events]
+    in_loop = replace(below("unrolled", 20.0, 33, "step"), samples=100)
+    [said] = [one for one in made.result(*events, in_loop, wall=None).findings if one.code == "unfinished_compile"]
+    assert said.message.startswith("tracing `step` had taken 40.0 s, since 2.00 s after the start")
+    assert said.message.endswith("; tracing unrolls the loop at train.py:33")
+    assert (said.where.short(made.FOLDER), "lax.scan" in said.fix) == ("train.py:33", True)
 
 
 def test_unfinished_compile_ends_with_another_state():

@@ -105,6 +105,7 @@ def exchanging(**more):
 
 TRACEBACK = ["Traceback (most recent call last):", '  File "train.py", line 3', "ValueError: a damaged shard"]
 RESET = ["Traceback (most recent call last):", "jax.errors.JaxRuntimeError: connection reset by peer"]
+LOST = ["Traceback (most recent call last):", "jax.errors.JaxRuntimeError: UNKNOWN: Gloo: Connection closed by peer"]
 OFTEN = [*loop(), *made.shaped(9, "metric")]
 DEAR = [[*loop(), made.compiled("setup", compile_seconds=14.0 + index / 5)] for index in range(4)]
 STOP = (5.0, 2.0, "state")
@@ -125,6 +126,12 @@ def hanging(*others, count=4, **first):
     return [of(*loop(), made.stands(**each), is_live=True) for each in stands]
 
 
+def before_steps(**first):
+    """The same before any iteration is known."""
+    unknown = {"step": None, "usual_seconds": 0.0, "longest_seconds": 0.0}
+    return hanging(*[unknown] * 3, **unknown, **first)
+
+
 def stopped(seconds):
     """A process that was stopped by a signal so many seconds ago, as the one that records it sees it."""
     now = made.BEGAN + 50
@@ -135,8 +142,35 @@ def stopped(seconds):
     return of(*loop(), seen, is_live=True)
 
 
+def first_compile(seconds, *others, waited=30.0):
+    """A job whose first process has been in its first compile for so long; the others took as long as `others` say for
+    theirs, and wait for it."""
+    stage = e.StageRunning(
+        run=made.RUN,
+        function="score",
+        stage="compile",
+        began_seconds=made.BEGAN + 4,
+        operations=60_000,
+        made_by=[e.LineOperations(file=f"{made.FOLDER}/model.py", line=38, name="sort", share=1.0)],
+    )
+    during = [made.sampled(at, 1.0, {"compile": 1.0}) for at in range(4, 4 + seconds)]
+    waits = made.stands(waited, until=4.0 + seconds, step=None, usual_seconds=0.0, longest_seconds=0.0, **IN_COLLECTIVE)
+    after = [of(made.compiled("step", compile_seconds=took), waits, is_live=True) for took in others]
+    return [of(stage, *during, is_live=True), *after]
+
+
 FOUND = {
+    "one does not come out of its first compile": (first_compile(60, 1.0, 15.0), "process_standstill 0"),
     "one sleeps, and the others wait in a collective": (hanging(), "process_standstill 0"),
+    "one sleeps before its first step": (before_steps(seconds=46.0), "process_standstill 0"),
+    "one sleeps, and the others wait in their first step": (
+        [hanging()[0], *before_steps(seconds=46.0)[1:]],
+        "process_standstill 0",
+    ),
+    "one ended with a code, and its peers noticed before": (
+        [of(*loop(), *stderr(*LOST, seconds=19.5), exit_code=1), of(*loop(), exit_code=3, wall=22.0)],
+        "process_failed 1, failed_after 0",
+    ),
     "one is stopped, and the others wait for it": ([stopped(30), *hanging()[1:]], "process_standstill 0"),
     "one has ended well, and the others wait for it": ([of(*loop()), *hanging()[1:]], "process_standstill 0"),
     "one is a step ahead": (hanging({"step": 189}, **IN_COLLECTIVE), "process_standstill 3"),
@@ -223,6 +257,12 @@ FOUND = {
 OUTSIDE = made.steady(1, {"device_busy": 1.0}, [made.line(7, 1.0, "device_busy", loop=None)])
 """A second of work that is in no loop."""
 NOTHING = {
+    "a first compile that takes half a minute": first_compile(30, 1.0, 1.0, waited=25.0),
+    "a first compile that took nearly as long elsewhere": first_compile(60, 1.0, 35.0, waited=25.0),
+    "a first compile for which nobody has waited long": first_compile(60, 1.0, 1.0, waited=10.0),
+    "a first compile of all": [first_compile(60)[0]] * 3,
+    "one sleeps before its first step, for half a minute": before_steps(seconds=30.0),
+    "one sleeps before its first step, and nobody waits": [before_steps(seconds=46.0)[0]] * 4,
     "one sleeps, for ten seconds": hanging(seconds=10.0),
     "one is stopped, for ten seconds": [stopped(10), *hanging()[1:]],
     "one writes a checkpoint": hanging(moved_bytes_per_second=1e8),

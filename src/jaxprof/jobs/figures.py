@@ -29,7 +29,10 @@ from jaxprof.base.grouping import totals
 from jaxprof.base.units import and_more, counted
 from jaxprof.base.values import frozen
 from jaxprof.events import STAGES, DeviceReading, SourceLocation
+from jaxprof.events.finding import Finding
 from jaxprof.findings.program_result import program_result
+from jaxprof.findings.programs.claims import Claims
+from jaxprof.findings.programs.compiling import unfinished_compile
 from jaxprof.jobs.folder import is_growing
 from jaxprof.session import Session
 
@@ -157,7 +160,7 @@ def time_of(result: ProgramResult) -> Mapping[str, float] | None:
 
 
 _SIGNALLED = 128
-_ENDED_BY_OTHERS = tuple(_SIGNALLED + number for number in (signal.SIGINT, signal.SIGABRT, signal.SIGTERM))
+ENDED_BY_OTHERS = tuple(_SIGNALLED + number for number in (signal.SIGINT, signal.SIGABRT, signal.SIGTERM))
 """Exit codes of processes that are ended because another process has failed."""
 MOST_NAMED = 8
 """Largest number of processes named in a sentence."""
@@ -253,6 +256,10 @@ class ProcessFigures:
     """What it has been in since its last iteration, if one is missing, or was when it ended."""
     last_step: int | None = None
     """Number of the last iteration that was timed; None if they are not numbered."""
+    compiling: Finding | None = None
+    """The compilation that its main thread is in, or was in when it ended, before a missing iteration could tell of it;
+    only one that takes long."""
+    longest_compile_seconds: float = 0.0
     is_over: bool = False
     """Whether its program has ended, though its process may wait for others in its exit handlers."""
     directory: str = ""
@@ -263,7 +270,7 @@ class ProcessFigures:
         """Whether the process was killed: by a signal that neither JAX nor a launcher sends to remaining processes, or
         together with its recorder."""
         code = self.exit_code
-        return self.status == "interrupted" or (code is not None and code > _SIGNALLED and code not in _ENDED_BY_OTHERS)
+        return self.status == "interrupted" or (code is not None and code > _SIGNALLED and code not in ENDED_BY_OTHERS)
 
     @property
     def shares(self) -> Mapping[str, float] | None:
@@ -350,6 +357,8 @@ def process_figures(index: int, path: str, session: Session) -> ProcessFigures:
         notices=tuple(notices),
         standstill=result.standstill,
         last_step=result.iterations.last if result.iterations is not None and result.iterations.numbered_by else None,
+        compiling=next(unfinished_compile.find(result, Claims(result)), None) if result.standstill is None else None,
+        longest_compile_seconds=max(map(row_seconds, result.compiles), default=0.0),
         is_over=result.ended or run.over,
         directory=result.directory,
     )

@@ -13,6 +13,7 @@ device computes more slowly than it could.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from statistics import median
 
@@ -32,6 +33,7 @@ from jaxprof.jobs.figures import (
     AFTER,
     AGAIN,
     CAUSES,
+    ENDED_BY_OTHERS,
     IN_LOOP,
     OUTSIDE,
     PAUSED,
@@ -172,7 +174,10 @@ def failures(processes: Sequence[ProcessFigures], apart: float = 0.0) -> Iterato
     may_be_first = [
         each.index
         for each in failed[1:]
-        if each.host != first.host and not _failure_key(each)[0] - _failure_key(first)[0] > apart and apart
+        if each.host != first.host
+        and apart
+        and _failure_key(each)[0] == _failure_key(first)[0]
+        and not _failure_key(each)[1] - _failure_key(first)[1] > apart
     ]
     message = f"process {first.index} on {first.host}: {_failure_text(first)}"
     if may_be_first:
@@ -193,9 +198,10 @@ def failures(processes: Sequence[ProcessFigures], apart: float = 0.0) -> Iterato
 
 def first_failure_time(processes: Sequence[ProcessFigures]) -> float | None:
     """Return the Unix time of the first failure by its host's clock; None without one, or if it is unknown."""
-    failed = _failures(processes)
-    at = _failure_key(failed[0])[0] if failed else math.inf
-    return at if math.isfinite(at) else None
+    first = next(iter(_failures(processes)), None)
+    if first is None:
+        return None
+    return first.exception[0] if first.exception is not None else first.ended_seconds
 
 
 def _failures(processes: Sequence[ProcessFigures]) -> list[ProcessFigures]:
@@ -206,16 +212,24 @@ def _failure_text(process: ProcessFigures) -> str:
     return process.exception[1] if process.exception is not None else process.error or process.status
 
 
-def _failure_key(process: ProcessFigures) -> tuple[float, int]:
-    """Return a sort key: the time of the failure by the clock of its host, and the process index.
+def _failure_key(process: ProcessFigures) -> tuple[bool, float, int]:
+    """Return a sort key: whether it is clearly a consequence, the time of the failure by the clock of its host, and the
+    process index.
 
-    A killed process counts as earlier than its recorded end, because the others notice within a millisecond that it is
-    gone, before its end is recorded. Nobody kills a process because another one is gone.
+    A process that was killed, or ended with a code and without an exception, counts as earlier than its recorded end:
+    the others notice within a millisecond that it is gone, before its end is recorded. Nobody kills a process because
+    another one is gone.
     """
     if process.exception is not None:
-        return process.exception[0], process.index
+        at, text = process.exception
+        return _PEER_LOST.search(text) is not None, at, process.index
+    by_others = process.exit_code in ENDED_BY_OTHERS
     at = math.inf if process.ended_seconds is None else process.ended_seconds
-    return at - (_NOTICED_SECONDS if process.was_killed else 0.0), process.index
+    return by_others, at - (0.0 if by_others else _NOTICED_SECONDS), process.index
+
+
+_PEER_LOST = re.compile(r"(?:Jax|Xla)RuntimeError.*(?:by peer|heartbeat|coordination)", re.IGNORECASE)
+"""Exceptions of JAX's runtime in a process whose peer is gone."""
 
 
 _LONGER = 0.5

@@ -11,7 +11,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from jaxprof.analysis.programs.standstill import BUSY_SECONDS, STOPPED, Standstill
+from jaxprof.analysis.programs.standstill import (
+    BUSY_SECONDS,
+    LEAST_SECONDS,
+    LONGER_FACTOR,
+    STOPPED,
+    Standstill,
+)
 from jaxprof.base.units import integer
 from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding
@@ -38,8 +44,20 @@ def standing(processes: Sequence[ProcessFigures]) -> Standing | None:
         return None
     there = [process for process in processes if not process.is_over or process.status == "cancelled"]
     still = [process for process in there if process.standstill is not None and process.standstill.is_long]
+    # Those of which no iteration is known yet stand only where others witness it: some wait on their device, and all
+    # the rest do nothing, or do not come out of a compile. It may take its time, but not far longer than theirs did.
+    early = [(each, state) for each in there if each not in still and (state := each.standstill) is not None]
+    early = [(each, state) for each, state in early if state.seconds >= LEAST_SECONDS and not state.usual_seconds]
+    first = [process for process, state in early if state.on_device]
+    idle = [process for process, state in early if state.is_certain and state.seconds >= BUSY_SECONDS]
+    least = max(BUSY_SECONDS, LONGER_FACTOR * max((process.longest_compile_seconds for process in first), default=0.0))
+    late = [each for each in there if each.compiling is not None and (each.compiling.seconds or 0.0) >= least]
+    late += [process for process in idle if process not in first]
+    if not still and first and late and len(first) + len(late) == len(there):
+        return Standing(tuple(late), tuple(first), "")
     if not still:
         return None
+    still += first
     gone = [process for process in processes if process.is_over and process.status in ("ok", "running")]
     if len(still) == len(there):
         blamed, why = _differing(still, gone)
@@ -119,6 +137,13 @@ def standstills(found: Standing | None, count: int) -> Iterator[Finding]:
     rest = f"; {', '.join(parts)}" if parts else ""
     for process in found.blamed[:_MOST_BLAMED]:
         state = process.standstill
+        if state is None and (compile_ := process.compiling) is not None:
+            message = (
+                f"process {process.index} of {count} {_stands([process])} in a compilation: {compile_.message}{rest}"
+            )
+            places, fix = compile_.places[:1], compile_.own_fix or None
+            yield Finding("process_standstill", message, places, own_fix=fix, index=process.index)
+            continue
         if found.why == "ended" or state is None:
             step = f" after step {integer(process.last_step)}" if process.last_step is not None else ""
             message = f"process {process.index} of {count} has ended by itself{step}, and the others have not{rest}"

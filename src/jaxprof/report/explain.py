@@ -166,7 +166,8 @@ def explanation_lines(explanation: Explanation, *, width: int = WIDTH) -> Iterat
     label = "look at:" if explanation.subject == "job" else f"verify{from_file_text(explanation, ' with a command ')}:"
     for number, finding in enumerate(explanation.findings, start=1):
         head = f"{number}. {finding.code}  {cost_text(finding)}"
-        head += "" if finding.where is not None or not finding.run else f"  {finding.run}"
+        named = finding.where is not None or explanation.subject == "program"  # the only one, by its title
+        head += "" if named or not finding.run else f"  {finding.run}"
         source = "  ".join(part for part in (location_or_kernel(finding), safe(finding.code_line)) if part)
         if columns(head) + 2 + columns(source) <= width:
             yield safe(f"{head}  {source}".rstrip())

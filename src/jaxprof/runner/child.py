@@ -35,7 +35,7 @@ _BY_SIGNAL = {  # by name: Windows has only a few of them
     "SIGABRT": ("XLA aborted (SIGABRT)", "The log has XLA's own message; a smaller size or another jaxlib may work."),
     "SIGSEGV": (
         "crashed with SIGSEGV",
-        "Native code failed: try another jaxlib version, and report the crash with the log.",
+        "Native code failed: with PYTHONFAULTHANDLER=1 its stderr has the Python line. In jaxlib, try another version.",
     ),
     "SIGBUS": ("crashed with SIGBUS", "Often a full /dev/shm or a truncated mapped file: look at the log."),
     "SIGILL": ("crashed with SIGILL", "This jaxlib uses instructions that this processor does not have."),

@@ -46,7 +46,7 @@ from jaxprof.recorder.samples.sampler import (
 from jaxprof.recorder.samples.settings import builds_on_jax, changes_at_start, settings_lines
 from jaxprof.recorder.samples.stack import Stack
 from jaxprof.recorder.samples.standstill import StandstillWatch
-from jaxprof.recorder.samples.states import COMPILED, HOST, Seen, Site
+from jaxprof.recorder.samples.states import CALLBACK, COMPILED, HOST, Seen, Site
 from jaxprof.recorder.samples.steps import without
 from waiting import PATIENCE_SECONDS, until
 
@@ -550,6 +550,17 @@ def test_thread_that_never_runs_is_reported_before_any_iteration():
     assert (reported[0].since_seconds, reported[0].usual_seconds) == (pytest.approx(0.4, abs=0.1), 0.0)
     assert standing(20, kind=HOST) == [], "JAX was never used"
     assert standing(*[10, 40] * 2, 20, ran_until=60.0, followed=3) == [], "it runs"
+
+
+@pytest.mark.parametrize(("kind", "function"), [(CALLBACK, "standing"), (COMPILED, "")], ids=["callback", "compiled"])
+def test_standstill_in_a_callback_is_at_its_own_line(kind, function):
+    [first, *_] = standing(*[10, 40] * 50, 20, kind=kind)
+    assert first.at.function == function
+
+
+def test_interrupted_program_reports_no_other_standstill(monkeypatch):
+    monkeypatch.setattr(sys, "last_value", KeyboardInterrupt(), raising=False)
+    assert standing(*[10, 40] * 50, 20) == []
 
 
 def test_pause_in_a_standstill_is_no_end_of_it():

@@ -16,7 +16,7 @@ from jaxprof.base.files import open_regular
 from jaxprof.base.values import frozen
 from jaxprof.hlo.kernels.liveness import LiveValue
 
-_SIZE = r"(\d{1,30}(?:\.\d{1,30})?)\s*((?:[KMGTPE]i?)?(?:B|bytes)?)\b"
+_SIZE = r"(\d{1,30}(?:\.\d{0,30})?)\s*((?:[KMGTPE]i?)?(?:B|bytes)?)\b"
 _START = r"(?:^|[:\]]) *"
 """A line's start, or that of the text after what a log puts before it: `[rank3]: `, `ERROR train: `."""
 _FORMS = {

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from jaxprof.base.units import integer, seconds
 from jaxprof.base.values import field, frozen
 from jaxprof.events import NOWHERE, SilenceSeen, SourceLocation, StandstillSeen, ThreadStack
+from jaxprof.hlo.source import is_own
 
 if TYPE_CHECKING:
     from jaxprof.session import RecordedProgram
@@ -32,14 +33,18 @@ _IDLE_SHARE = 0.2
 """Share of a processor below which the threads of a process do nothing but look whether something has come."""
 _MOVED_BYTES_PER_SECOND = 1 << 20
 """Rate of reading and writing from which a checkpoint or a data set is on its way; the recorder's own is a tenth."""
+_THREADS_NAMED = 3
 _STAGES = {"trace": "tracing", "lower": "lowering", "compile": "compiling"}
 _DEVICE_KINDS = ("compiled", "inline", "sync", "read", "fed", "dispatch", "transfer")
 
 STOPPED, LOCKED, DEVICE, COMPILER, COLLECTOR = "stopped", "interpreter_lock", "device", "compiler", "collector"
-SLEEP, FILE, SOCKET, QUEUE, LOCK, CHILD, BUSY, UNKNOWN = (
-    "sleep", "file", "socket", "queue", "lock", "child", "busy", "unknown",
+SLEEP, FILE, FILE_LOCK, SOCKET, QUEUE, LOCK, THREADS, CHILD, BUSY, UNKNOWN = (
+    "sleep", "file", "file_lock", "socket", "queue", "lock", "threads", "child", "busy", "unknown",
 )  # fmt: skip
-WAITS = (STOPPED, LOCKED, DEVICE, COMPILER, COLLECTOR, SLEEP, FILE, SOCKET, QUEUE, LOCK, CHILD, BUSY, UNKNOWN)
+WAITS = (
+    STOPPED, LOCKED, DEVICE, COMPILER, COLLECTOR, SLEEP, FILE, FILE_LOCK, SOCKET, QUEUE, LOCK, THREADS, CHILD, BUSY,
+    UNKNOWN,
+)  # fmt: skip
 """What a program that stands still waits for."""
 
 
@@ -97,8 +102,21 @@ class Standstill:
             later = "or soon after " if self.waits in (STOPPED, LOCKED) else ""
             since = f"since step {integer(self.step)} {later}"
         at = f" at {self.at.short(directory)}" if self.at else ""
-        call = f" in {self.call}" if self.at and self.call else ""
-        return f"{since}({seconds(self.seconds)}){at}{call}: it {self.what}"
+        call = f" in {'a with statement' if self.call == 'with' else self.call}" if self.at and self.call else ""
+        return f"{since}({seconds(self.seconds)}){at}{call}: it {self.what}{self._beside(directory)}"
+
+    def _beside(self, directory: str) -> str:
+        """Return where the other threads stand, if it waits for what only a thread can give; empty if it does not."""
+        if self.waits not in (QUEUE, LOCK, THREADS) or not self.threads:
+            return ""
+        own = self.threads[1:]
+        parts = []
+        for thread in own[:_THREADS_NAMED]:
+            at = next((frame for frame in thread.frames if is_own(frame.file)), None)
+            where = f" stands at {at.short(directory)} in {at.function}()" if at is not None else ""
+            parts.append(f"`{thread.name}`{where}" if thread.name else f"one without a name{where}")
+        more = f" and {len(own) - _THREADS_NAMED} more" if len(own) > _THREADS_NAMED else ""
+        return f"; its other threads: {', '.join(parts)}{more}" if own else "; it has no other Python thread"
 
 
 def standstill(program: RecordedProgram, now: float) -> Standstill | None:
@@ -112,7 +130,8 @@ def standstill(program: RecordedProgram, now: float) -> Standstill | None:
         return None
     waits, what, certain = _wait(inside)
     moved = inside.monotonic_seconds - inside.still_seconds < LEAST_SECONDS / 2
-    if moved and waits != COLLECTOR:
+    traces = waits == COMPILER and inside.stage_seconds >= LEAST_SECONDS / 2  # in Python, which moves
+    if moved and waits != COLLECTOR and not traces:
         busy = inside.busy_share is None or inside.busy_share >= _IDLE_SHARE
         waits, what, certain = (BUSY, "goes round without an iteration", False) if busy else (waits, what, certain)
     return Standstill(
@@ -172,11 +191,16 @@ def _wait(seen: StandstillSeen) -> tuple[str, str, bool]:
     if runs and seen.collections:
         return COLLECTOR, f"collects garbage, {integer(seen.collections)} times in a row", False
     computes = (seen.process_share or 0.0) >= _IDLE_SHARE
+    frames = seen.threads[0].frames if seen.threads else []
+    if not seen.at and frames and frames[-1].function in ("_shutdown", "_python_exit"):  # of threading, of its pools
+        return THREADS, "has come to its end, and waits for its other threads", not computes
     if seen.kind in _DEVICE_KINDS:
         return DEVICE, "waits in a compiled function, or for its result", not computes
     if runs:
         return BUSY, "runs, and no iteration ends", False
     found = _obstacle(seen)
+    if found is not None and seen.kind == "callback":
+        found = found[0], f"{found[1]}, in a function that a compiled one calls back"
     return (*found, not computes) if found is not None else (UNKNOWN, "waits for something unknown", not computes)
 
 
@@ -190,7 +214,7 @@ def _obstacle(seen: StandstillSeen) -> tuple[str, str] | None:
     if call == "wait":
         return CHILD, "waits for a child process"
     if call in ("flock", "fcntl"):
-        return LOCK, f"waits for the lock of a file{where}"
+        return FILE_LOCK, f"waits for the lock of a file{where}"
     if file == "socket" or call in ("accept", "connect", "receive"):
         return SOCKET, "waits for a socket"
     if call == "open":

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from jaxprof.analysis.programs.pauses import SIGNAL, SUSPENDED, UNKNOWN, pause_times
 from jaxprof.analysis.programs.result import ProgramResult
-from jaxprof.analysis.programs.standstill import COMPILER, LOCKED, STOPPED
+from jaxprof.analysis.programs.standstill import BUSY, COLLECTOR, COMPILER, LOCK, LOCKED, QUEUE, STOPPED, THREADS
 from jaxprof.base.text import safe, whole_number
 from jaxprof.base.units import bytes_, seconds
 from jaxprof.events import DeviceReading
@@ -133,8 +133,8 @@ def standstill(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         if state.waits not in (STOPPED, LOCKED):
             claims.take([spot for spot in result.spots if spot.location == state.at])
         stands = "it stands still" if result.stands_still else "it stood still"
-        fix = _PAUSES[SIGNAL][1] if state.waits == STOPPED else None
-        compiles = state.waits == COMPILER and any(stage.stage == "compile" for stage in result.running)
+        fix = _PAUSES[SIGNAL][1] if state.waits == STOPPED else _GO_ON.get(state.waits)
+        compiles = state.waits == COMPILER and bool(result.running)
         if compiles:  # that finding has its seconds, too
             fix = "What is known of that compile is said below, as unfinished_compile."
         yield Finding(
@@ -146,6 +146,18 @@ def standstill(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         )
 
 
+_GO_ON = {
+    LOCKED: "Native code that keeps the lock stops all threads, and ctrl+c: look at what it is given (a regular "
+    "expression, arguments of an extension), or call it in a process of its own, with a limit.",
+    BUSY: "Look at what ends the loop at that line: a condition on NaN is never true.",
+    COLLECTOR: "Make fewer objects there, or collect less often: gc.freeze() after the start, gc.disable() in loops.",
+    THREADS: "Let these threads end: a flag that they look at, a last item in their queue; or make them daemons.",
+    QUEUE: "Look at the thread or process that fills or empties it: it has ended, or waits itself. With a timeout, "
+    "silence becomes an error.",
+    LOCK: "Look at the thread that has it: one that waits for another lock needs the same order of locks everywhere; "
+    "a pool whose tasks wait for tasks of the same pool needs a second pool.",
+}
+"""Fix by what a program that stands still waits for; else that of the check."""
 _PAUSES = {
     SIGNAL: (
         "paused for {} by a signal, {}",

@@ -50,6 +50,7 @@ LARGE_SECONDS = 1.0
 """Least seconds of compiling a large program that are reported."""
 UNFINISHED_SECONDS = 20.0
 """Least seconds of a compile that goes on, or was cut off, that are reported."""
+_STAGES = {"trace": "tracing", "lower": "lowering", "compile": "compiling"}
 _LINES_NAMED = 3
 _MADE_SHARE = 0.1
 """Share of a program's operations from which the line that made them is named."""
@@ -167,8 +168,8 @@ def large_program(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
 
 @check(
     "a compile does not end",
-    "XLA has been compiling one program for 20 seconds and goes on, or the program was ended in that compile. The "
-    "lines are those that made its operations. The pass is stated where XLA's own log names it; else it is unknown.",
+    "One program has been traced, lowered or compiled for 20 seconds and goes on, or it was ended in that. The lines "
+    "are those that made its operations. The pass is stated where XLA's own log names it; else it is unknown.",
     "Large programs: jax.lax.scan, fori_loop or jax.vmap in place of Python loops. Otherwise see in which pass XLA is: "
     f"with {PASS_LOG} it names each on stderr.",
 )
@@ -176,10 +177,11 @@ def unfinished_compile(result: ProgramResult, _claims: Claims) -> Iterator[Findi
     goes_on = not result.ended and not result.run.deserted
     for stage in result.running:
         took = result.stage_seconds(stage)
-        if stage.stage != "compile" or took < UNFINISHED_SECONDS:
+        if took < UNFINISHED_SECONDS:
             continue
         now = result.began_seconds + result.wall_seconds
-        work = xla_work(result.run, stage.function, stage.began_seconds, now)
+        compiles = stage.stage == "compile"
+        work = xla_work(result.run, stage.function, stage.began_seconds, now) if compiles else None
         lines, fixes = _made_by(stage.made_by), list[str]()
         loops = _unrolled_loops(result, {stage.function}, result.states.get("trace", 0.0), stage.operations)
         size = f": {counted(stage.operations, 'operation')}" if stage.operations is not None else ""
@@ -188,20 +190,21 @@ def unfinished_compile(result: ProgramResult, _claims: Claims) -> Iterator[Findi
         is_large = stage.operations is None or stage.operations > LARGE_OPERATIONS
         made = f"{size}{_unroll_text(result, loops)}{_made_by_text(result, lines)}" if is_large else size
         folded: list[SourceLocation] = []
-        if is_large and lines:
+        if is_large and (lines or loops):
             fixes.append("jax.lax.scan, fori_loop or jax.vmap over what repeats there compiles it once.")
         if work is not None and work.operation:
             folded = [made.location for made in stage.made_by if made.name == work.operation]
-        doing = work_text(work, folded[0].short(result.directory) if folded else "")
-        file = path_word(stage.defined_at.file)
-        fixes += shortening(work, f"{file}:{stage.function}" if file else stage.function)
+        if compiles:
+            made += f"; {work_text(work, folded[0].short(result.directory) if folded else '')}"
+            file = path_word(stage.defined_at.file)
+            fixes += shortening(work, f"{file}:{stage.function}" if file else stage.function)
         began = f"since {seconds(stage.began_seconds - result.began_seconds)} after the start"
         has, then = ("has", "goes on") if goes_on else ("had", "was not over when the program was ended")
         yield Finding(
             "unfinished_compile",
-            f"compiling `{safe(stage.function)}` {has} taken {seconds(took)}, {began}, and {then}{made}; {doing}",
+            f"{_STAGES[stage.stage]} `{safe(stage.function)}` {has} taken {seconds(took)}, {began}, and {then}{made}",
             (*folded, *(loops if is_large else ()), *(lines if is_large else ()), stage.defined_at, stage.called_from),
-            own_fix=" ".join(fixes),
+            own_fix=" ".join(fixes) if fixes or compiles else None,
             function=stage.function,
             seconds=took,
         )

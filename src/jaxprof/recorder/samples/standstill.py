@@ -25,7 +25,7 @@ from jaxprof.events import NOWHERE, Event, SourceLocation, StageRunning, Standst
 from jaxprof.recorder.cpython import operation_at
 from jaxprof.recorder.frame_owner import USER, outwards
 from jaxprof.recorder.samples.stack import SampledFrame, Stack
-from jaxprof.recorder.samples.states import SYNC, Seen
+from jaxprof.recorder.samples.states import CALLBACK, SYNC, Seen
 
 FIRST_SECONDS = 8.0
 """An iteration is missing after this long, and after `MISSING_FACTOR` usual ones; a reader waits for longer."""
@@ -65,6 +65,8 @@ class StandstillWatch:
         self._worked = False
         self._seen: Seen | None = None
         self._innermost: SampledFrame | None = None
+        self._called_back: SampledFrame | None = None
+        """The user's innermost frame, if a compiled function called it back: the line of `Seen` is the outer one."""
         self._ran = 0.0
         self._reported: float | None = None
         self._due = 0.0
@@ -87,6 +89,8 @@ class StandstillWatch:
         self._ran += ran or 0.0
         self._seen = seen
         self._innermost = stack.frames[0] if stack.read else None
+        own = (frame for frame in stack.frames if frame.kind == USER)
+        self._called_back = next(own, None) if seen.kind == CALLBACK else None
         self._worked = not staged and (self._worked or seen.works or seen.kind == SYNC)
         position = tuple((id(code), offset) for code, offset, kind, _ in reversed(stack.read) if kind == USER)
         if staged or ((ran or position != self._position) if self._moved is not None else seen.works):
@@ -119,8 +123,8 @@ class StandstillWatch:
             self._pass(now)
         self._followed, self.step = followed, step
         since = self.passed if self._count >= FEWEST else self._moved
-        if since is None:
-            return
+        if since is None or isinstance(getattr(sys, "last_value", None), KeyboardInterrupt):
+            return  # what an interrupted program stood in was reported, and it only ends now
         quiet = now - since
         if self._reported is not None and since > self._reported:
             self._emit(StandstillSeen(since_seconds=self._reported, over=True))
@@ -149,7 +153,11 @@ class StandstillWatch:
         length = max(now - began, 1e-3)
         seen, inner = self._seen, self._innermost
         line = seen.line if seen is not None else None
+        at = SourceLocation(line.file, line.line, line.function) if line is not None else NOWHERE
         call = line.call if line is not None else ""
+        if self._called_back is not None:
+            code, spot = self._called_back.code, self._called_back.spot
+            at, call = SourceLocation(code.co_filename, spot.line, code.co_name), spot.text
         if inner is not None and operation_at(inner.code, inner.offset)[1].startswith(("BEFORE_WITH", "BEFORE_ASYNC")):
             call = "with"
         state, waits_in, file = system_wait(os.getpid(), self._task)
@@ -159,7 +167,7 @@ class StandstillWatch:
                 usual_seconds=self.usual_seconds,
                 longest_seconds=self._intervals[-1] if self._intervals else 0.0,
                 step=self.step,
-                at=SourceLocation(line.file, line.line, line.function) if line is not None else NOWHERE,
+                at=at,
                 call=call,
                 kind=seen.kind if seen is not None else "",
                 inner=SourceLocation(inner.code.co_filename, inner.spot.line, inner.code.co_name) if inner else NOWHERE,
