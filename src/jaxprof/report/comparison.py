@@ -159,7 +159,7 @@ def tables(pair: RunDifference) -> Iterator[Table[Any]]:
         yield Table((column("program", lambda row: _SUM_TITLES[row.code]), *_BOTH_SHOWN), known)
         yield Table(
             (column("main thread", lambda row: words(row.code)), *STATES_COMPARED),
-            [row for row in program.states if row.before or row.after],
+            [row for row in program.states if row.before != 0 or row.after != 0],
         )
         yield _differing(FUNCTIONS_COMPARED, program.functions, "functions")
         yield _differing(PROGRAM_FINDINGS_COMPARED, program.findings, "findings")

@@ -7,6 +7,7 @@ from folding import fold
 from jaxprof import events as e
 from jaxprof.facts.comparisons import answer
 from jaxprof.findings.compare.session_difference import session_difference
+from jaxprof.findings.program_result import program_result
 from jaxprof.report.comparison import comparison_pieces
 from jaxprof.report.conclusion import difference_conclusion
 from report import sessions
@@ -85,6 +86,14 @@ def test_what_a_cut_off_side_lacks_is_not_gone():
         assert difference_conclusion(difference, "new").certainty.startswith("not seen to its end: " + name)
     back = session_difference(whole, recorded(*made.loop())).runs[0].program
     assert {row.status for row in (*back.functions, *back.findings)} == {"gone"}
+
+
+def test_a_compilation_that_did_not_end_has_no_time_to_compare():
+    cut, later = made.cut_off(), recorded(made.compiled(), *made.steady(3, {"compile": 1.0}))
+    pair = session_difference(cut, later).runs[0].program
+    assert {row.code: (row.before, row.after) for row in pair.states}["compile"] == (None, 3.0)
+    seconds = {row.code: (row.before, row.after) for row in pair.sums}["compiling_seconds"]
+    assert seconds == (None, program_result(later, made.RUN).compile_seconds)
 
 
 @pytest.mark.parametrize(("share", "status"), [(0.6, "new"), (0.11, "unclear")])

@@ -46,21 +46,23 @@ class ProgramDifference:
     in seconds first."""
     states: tuple[FigureDifference, ...]
     """Seconds of the main threads by state, as in `events.PROGRAM_STATES`, and not seen; they add up to each wall
-    time."""
+    time. None for the stage of a compilation whose end was not recorded."""
     findings: tuple[Pair[Finding], ...]
     """Findings of both; `unclear` if one side lacks it, and the clock or the end of its recording can be why."""
 
     @property
     def sums(self) -> tuple[FigureDifference, ...]:
         """Figures of the whole programs. Steps are those of the hottest loop; None if it is not the same loop of both,
-        or if the timed steps do not represent all steps."""
+        or if the timed steps do not represent all steps. Compiling is None while, or where, a compilation had not
+        ended."""
         ours, theirs = self.before, self.after
         before, after = (side.arrays.peak_bytes if side.arrays is not None else None for side in (ours, theirs))
+        first, second = (None if side.running else side.compile_seconds for side in (ours, theirs))
         return (
             FigureDifference("wall_seconds", ours.wall_seconds, theirs.wall_seconds),
             FigureDifference("steps_per_second", ours.steps_per_second_of(theirs), theirs.steps_per_second_of(ours)),
             FigureDifference("compiles", ours.compile_count, theirs.compile_count),
-            FigureDifference("compiling_seconds", ours.compile_seconds, theirs.compile_seconds),
+            FigureDifference("compiling_seconds", first, second),
             FigureDifference("arrays_peak_bytes", before, after),
         )
 
@@ -97,9 +99,12 @@ class ProgramDifference:
         if not (self.before.seen_to_its_end and self.after.seen_to_its_end):
             return ()
         least = ONE_LAUNCH * max(self.before.wall_seconds, self.after.wall_seconds)
-        differing = {row.code: (row.after or 0.0) - (row.before or 0.0) for row in self.states}
-        found = [row for row in self.states if row.code != NOT_SEEN and abs(differing[row.code]) > least]
-        return tuple(sorted(found, key=lambda row: -abs(differing[row.code])))
+        differing = {
+            row: abs(row.after - row.before)
+            for row in self.states
+            if row.code != NOT_SEEN and row.before is not None and row.after is not None
+        }
+        return tuple(sorted((row for row in differing if differing[row] > least), key=lambda row: -differing[row]))
 
 
 def program_difference(before: ProgramResult, after: ProgramResult) -> ProgramDifference:
@@ -136,7 +141,7 @@ def program_difference(before: ProgramResult, after: ProgramResult) -> ProgramDi
         else row
         for row in found
     ]
-    ours, theirs = ({share.state: share.seconds for share in program.timeline} for program in (before, after))
+    ours, theirs = map(_known_states, (before, after))
     return ProgramDifference(
         before,
         after,
@@ -145,6 +150,12 @@ def program_difference(before: ProgramResult, after: ProgramResult) -> ProgramDi
         figures(ours, theirs),
         tuple(sorted(findings, key=lambda row: row.status == "same")),
     )
+
+
+def _known_states(program: ProgramResult) -> dict[str, float | None]:
+    """Return the seconds by state. A compilation that had not ended has no time that another could be compared with."""
+    unfinished = {stage.stage for stage in program.running if not stage.thread}
+    return {share.state: None if share.state in unfinished else share.seconds for share in program.timeline}
 
 
 def _is_clear(finding: Finding, program: ProgramResult) -> bool:
