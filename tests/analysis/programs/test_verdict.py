@@ -479,3 +479,4 @@ def test_unseen_python_is_the_hosts_below_a_timed_line(lines, beside, host):
     seen = [made.line(95, 0.4, "host_busy", "json.dumps()"), made.line(95, 0.4, "host_busy", "", kind="unseen")]
     result = made.result(*made.loop(*seen, *beside), made.steps(1000, 0.01, lines=lines))
     assert result.hot.parts["host"] == pytest.approx(host, rel=0.05)
+    assert result.spent["unattributed"] == pytest.approx(8.0 - host, abs=0.1)

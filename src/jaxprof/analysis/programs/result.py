@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
+from jaxprof.analysis.programs import HOST
 from jaxprof.analysis.programs.functions import Definition, FunctionCompiles, by_function
 from jaxprof.analysis.programs.pauses import (
     SUSPENDED,
@@ -299,9 +300,14 @@ class ProgramResult:
     @cached_property
     def spent(self) -> Mapping[str, float]:
         """Seconds of `timeline` by state. Of the device's state, `CALLS` is apart, which launching compiled functions
-        takes, or may take; of the host's, what no sample saw at its line; of waiting, that for a processor."""
+        takes, or may take; of the host's, what no sample saw at its line, unless only the host's own Python runs there;
+        of waiting, that for a processor."""
         seconds = {share.state: share.seconds for share in self.timeline}
-        kinds = totals((spot.kind, spot.seconds) for spot in self.spots)
+        kinds = totals(
+            (spot.kind, spot.seconds)
+            for spot in self.spots
+            if spot.kind == "preempted" or (spot.kind == "unseen" and self.hot.part(spot) != HOST)
+        )
         for state, part, took in (
             ("device_busy", CALLS, sum(self.hot.launching.values())),
             ("host_busy", "unattributed", kinds.get("unseen", 0.0)),
