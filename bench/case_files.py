@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import jaxprof
+from jaxprof.events import STAGES
 
 CASES: Final = Path(__file__).parent / "cases"
 VERDICTS: Final = ("host-bound", "dispatch-bound", "data-bound", "copy-bound", "device-bound", "compile-bound", "idle")
@@ -33,6 +34,7 @@ _ONE: Final = ("about", "verdict", "expect", "forbid", "allow", "lines", "mended
 _SEVERAL: Final = ("advice-not",)
 _OF_TIMED_LINES: Final = frozenset({"dispatch_bound"})
 """Findings that Python 3.11, which times no lines, cannot have."""
+_NO_WORK: Final = frozenset({*STAGES, "import", "paused", "not_seen"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,12 @@ class Outcome:
     def timed(self) -> bool:
         """Whether the lines of loops were timed: from Python 3.12 on."""
         return "steps_not_counted" not in json.dumps(self.session)
+
+    @property
+    def work_seconds(self) -> float:
+        """Seconds in which the program did its work: without imports, compiling and pauses."""
+        shares = self.session["program"]["timeline"] if self.session else []
+        return sum(share["seconds"] for share in shares if share["state"] not in _NO_WORK)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,9 @@ from case_files import NONE, Case, Fault, Outcome, cases, judge, outcome_of  # n
 from recorder.running import client, environment  # noqa: E402
 
 FORMS = {"short": 1.0, "long": 6.0}
-"""The factor on the number of steps: the short form is one or two seconds of work."""
+"""The factor on the number of steps. The short form is one or two seconds of work on a slow machine."""
+LEAST_SECONDS, WANTED_SECONDS = 2.0, 3.0
+"""Work of the short form below which too few samples see it, and the work that it is scaled to then."""
 TIMEOUT_SECONDS = 110
 AMONG = 3
 SMOKE = ["polynomial_degrees"]
@@ -61,8 +63,14 @@ class Judged:
 
 
 def run_one(case: Case, form: str, python: str) -> Judged:
+    """Runs the case and judges what was said. A short form that was over too soon is run again with more steps, at most
+    those of the long form, whatever was said of it."""
     with tempfile.TemporaryDirectory() as folder:
         outcome = run_case(case, Path(folder), python, FORMS[form])
+        work = outcome.work_seconds
+        if form == "short" and outcome.exit_code == 0 and work < LEAST_SECONDS:
+            most = FORMS["long"]
+            outcome = run_case(case, Path(folder), python, min(most, WANTED_SECONDS / work) if work else most)
     return Judged(case, form, outcome, judge(case, outcome))
 
 
