@@ -339,6 +339,7 @@ def test_silent_recorder_is_reported_and_its_return():
     assert watch.look(114.0, 100.0, word) is not None
     assert watch.look(115.0, 114.5, word).over
     assert watch.look(116.0, 114.5, word) is None
+    assert watch.look(116.0, 114.5, word, stopped=True) is not None, "a stopped one is reported sooner"
 
 
 def in_a_function(layout):

@@ -11,6 +11,7 @@ from jaxprof import events as e
 from jaxprof.events.finding import Finding
 from jaxprof.findings.program_result import program_result
 from jaxprof.findings.programs.claims import Claims
+from jaxprof.report.program_words import condition
 from program_events import inline, loop
 
 WORKS = {"compile": 0.5, "device_busy": 0.5}
@@ -776,6 +777,29 @@ def test_what_stalled_once_is_not_to_be_done_less_often(lines, of_it, fix):
     (said,) = [one for one in found(*waits, *stalls, ended(0, error="")) if one.code == "host_work"]
     assert said.message.endswith(of_it)
     assert said.fix.startswith(fix)
+
+
+@pytest.mark.parametrize("since", [made.BEGAN + 9.0, None], ids=["in its loop", "before an iteration"])
+def test_a_stopped_program_is_said_to_be_at_once(since):
+    waits = loop(made.line(95, 0.4, "host_busy", "queue.get()"))
+    silence = e.SilenceSeen(
+        run=made.RUN,
+        monotonic_seconds=made.BEGAN + 11.5,
+        silent_seconds=made.BEGAN + 10.0,
+        since_seconds=since,
+        usual_seconds=0.1 if since else 0.0,
+        wait=e.SystemWait(state="T"),
+    )
+
+    def said(seen):
+        session = made.session(*waits, seen, wall=None)
+        session.desert(deserted=False)
+        result = program_result(session, made.RUN)
+        return result.findings[0].code, condition(result)
+
+    assert said(silence) == ("standstill", "standing still")
+    for goes_on in (e.SystemWait(state="R"), e.SystemWait(state="S", call="futex")):
+        assert said(replace(silence, wait=goes_on)) == ("host_work", "running")
 
 
 def test_standstill_of_a_stopped_program_costs_its_stop():

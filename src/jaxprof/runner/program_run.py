@@ -27,6 +27,7 @@ from jaxprof.events import (
     Compiled,
     EmptyCallTimed,
     Event,
+    Heartbeat,
     Note,
     ProgramEnded,
     ProgramSampled,
@@ -165,7 +166,7 @@ class ProgramScheduler(RecordingScheduler):
                 now = time.monotonic()
                 for pause in pauses.end(now) if process.over else pauses.look(now):
                     self._emit(pause)
-                self._take_silence(silence, process, now)
+                self._take_silence(silence, process, now, stopped=pauses.is_in_pause)
                 if process.over:
                     due = now + WINDOW_SECONDS
                     break
@@ -237,14 +238,15 @@ class ProgramScheduler(RecordingScheduler):
                 self._windows.append(thread)
                 thread.start()
 
-    def _take_silence(self, silence: SilenceWatch, process: ProgramProcess, now: float) -> None:
+    def _take_silence(self, silence: SilenceWatch, process: ProgramProcess, now: float, *, stopped: bool) -> None:
         """Record that the program says nothing any more, or that it has ended and is still there."""
-        ended, heartbeat = self._end_event, process.heartbeat
+        ended, heartbeat = self._end_event, process.heartbeat or Heartbeat()
         if process.over:
             return
-        if ended is None and heartbeat is not None and heartbeat.since_seconds is not None:
+        if ended is None and (stopped or heartbeat.since_seconds is not None):
             # before an iteration has ended, imports may hold the interpreter's lock for long
-            if (event := silence.look(now, process.last_sign_seconds, heartbeat, process.layout)) is not None:
+            event = silence.look(now, process.last_sign_seconds, heartbeat, process.layout, stopped=stopped)
+            if event is not None:
                 self._emit(event)
         elif ended is not None and self._end_due and now >= self._end_due:
             self._end_due = 0.0

@@ -1,9 +1,10 @@
 """Whether a program stands still: since when, after which step, at which line, and what it waits for.
 
 A program stands still if no iteration of its loops has ended for ten usual ones and twenty seconds, and its main thread
-does not move on. One that works on something else (an evaluation, a checkpoint, a first compilation) moves: its frames
-change, its threads run, or its bytes flow. Where only a clock speaks against that, more time has to pass. What it waits
-for is stated where the stack and the system agree, or where the system alone leaves no doubt; else it is unknown.
+does not move on; at once if a signal has stopped it. One that works on something else (an evaluation, a checkpoint, a
+first compilation) moves: its frames change, its threads run, or its bytes flow. Where only a clock speaks against that,
+more time has to pass. What it waits for is stated where the stack and the system agree, or where the system alone
+leaves no doubt; else it is unknown.
 
 Before any iterations are known, a program may be meant to wait: for its user, a server or a child. Only what nobody
 waits for on purpose is a standstill then: a file that does not answer, and a lock.
@@ -81,10 +82,11 @@ class Standstill:
 
     @property
     def is_one(self) -> bool:
-        """Whether it has lasted long enough to be called a standstill, from what this process alone shows."""
+        """Whether it has lasted long enough to be called a standstill, from what this process alone shows. What a
+        signal has stopped stands still at once."""
         idle = self.is_certain and not self.on_device and self.usual_seconds
         least = LEAST_SECONDS if idle else BUSY_SECONDS
-        return self.seconds >= least and self.is_long
+        return self.waits == STOPPED or (self.seconds >= least and self.is_long)
 
     @property
     def is_long(self) -> bool:
@@ -124,8 +126,12 @@ def standstill(program: RecordedProgram, now: float) -> Standstill | None:
     `now`: monotonic time of the last event. `Standstill.is_one` says whether that is a standstill."""
     inside, silence = program.standstill, program.silence
     inside = None if inside is None or inside.over else inside
-    if silence is not None and not silence.over and silence.since_seconds is not None:
-        return _silent(silence, silence.since_seconds, inside, now)
+    if silence is not None and not silence.over:
+        since = silence.since_seconds
+        if since is None and silence.wait.state == "T":  # before its first iteration
+            since = silence.silent_seconds
+        if since is not None:
+            return _silent(silence, since, inside, now)
     if inside is None or (not inside.stage and (inside.moved_bytes_per_second or 0.0) >= _MOVED_BYTES_PER_SECOND):
         return None
     waits, what, certain = _wait(inside)

@@ -53,6 +53,11 @@ class PauseWatch:
         self._began: float | None = None
         self._slept = suspended()
 
+    @property
+    def is_in_pause(self) -> bool:
+        """Whether a signal had stopped the process at the last look."""
+        return self._began is not None
+
     def look(self, now: float) -> list[ProgramStopped]:
         """Return the pauses that are over at `now`, by the monotonic clock."""
         last = self._looked
@@ -90,6 +95,8 @@ class PauseWatch:
 
 SILENT_SECONDS = 6.0
 """A recorder that says every two seconds that it is alive is silent after this long; a busy machine can delay it."""
+_STOPPED_SECONDS = 1.0
+"""The same where the system says that a signal has stopped the program."""
 SILENCE_SHARE = 0.1
 """A silence is reported again after this share of the time that it has lasted, but not before `SILENT_SECONDS`."""
 
@@ -106,12 +113,18 @@ class SilenceWatch:
         self._used = (0.0, processor_seconds(pid))
 
     def look(
-        self, now: float, heard: float, heartbeat: Heartbeat, layout: Mapping[str, int] | None = None
+        self,
+        now: float,
+        heard: float,
+        heartbeat: Heartbeat,
+        layout: Mapping[str, int] | None = None,
+        *,
+        stopped: bool = False,
     ) -> SilenceSeen | None:
         """Return what is new. `heard`: monotonic time of the last word from inside, which was `heartbeat`. `layout`: of
-        the frames in its memory, if it is known."""
+        the frames in its memory, if it is known. `stopped`: whether a signal has stopped it."""
         quiet = now - heard
-        if quiet < SILENT_SECONDS:
+        if quiet < (_STOPPED_SECONDS if stopped else SILENT_SECONDS):
             was, self._silent = self._silent, None
             return SilenceSeen(silent_seconds=was, over=True) if was is not None else None
         if now < self._due and self._silent is not None:
