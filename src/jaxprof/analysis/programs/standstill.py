@@ -54,7 +54,8 @@ class Standstill:
     """A program that stands still, or stood still when it ended."""
 
     since_seconds: float
-    """Monotonic time at which its last iteration was seen to end, or else at which its main thread last ran."""
+    """Monotonic time at which its last iteration was seen to end, or a later compilation did; or else at which its main
+    thread last ran."""
     seconds: float
     """How long it has lasted so far."""
     step: int | None
@@ -73,6 +74,8 @@ class Standstill:
     usual_seconds: float = 0.0
     """Median time between two iterations; 0 before a few have ended."""
     longest_seconds: float = 0.0
+    has_compiled: bool = False
+    """Whether it compiled something after its last iteration; that was then its last progress."""
     threads: tuple[ThreadStack, ...] = field(default=(), repr=False)
 
     @property
@@ -103,6 +106,8 @@ class Standstill:
             # a process that is stopped or locked sent its last word some tenths of a second before it stood still
             later = "or soon after " if self.waits in (STOPPED, LOCKED) else ""
             since = f"since step {integer(self.step)} {later}"
+        if self.has_compiled:
+            since = f"since the compilation after {since.removeprefix('since ') or 'its start '}"
         at = f" at {self.at.short(directory)}" if self.at else ""
         call = f" in {'a with statement' if self.call == 'with' else self.call}" if self.at and self.call else ""
         return f"{since}({seconds(self.seconds)}){at}{call}: it {self.what}{self._beside(directory)}"
@@ -140,9 +145,12 @@ def standstill(program: RecordedProgram, now: float) -> Standstill | None:
     if moved and waits != COLLECTOR and not traces:
         busy = inside.busy_share is None or inside.busy_share >= _IDLE_SHARE
         waits, what, certain = (BUSY, "goes round without an iteration", False) if busy else (waits, what, certain)
+    # Between two iterations a library may compile hundreds of programs: each that is done is progress.
+    compiled = max((row.monotonic_seconds for row in program.compiled if not row.thread), default=0.0)
+    since = max(inside.since_seconds, compiled)
     return Standstill(
-        inside.since_seconds,
-        max(now, inside.monotonic_seconds) - inside.since_seconds,
+        since,
+        max(now, inside.monotonic_seconds) - since,
         inside.step,
         inside.at,
         inside.call,
@@ -152,6 +160,7 @@ def standstill(program: RecordedProgram, now: float) -> Standstill | None:
         not _is_blocked_for_ever(inside, waits),
         inside.usual_seconds,
         inside.longest_seconds,
+        since > inside.since_seconds,
         tuple(inside.threads),
     )
 

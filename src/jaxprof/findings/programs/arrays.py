@@ -35,6 +35,9 @@ once by their gradients or by an optimizer's state are no leak."""
 LONG_GAP, GAP_SHARE = 0.2, 0.25
 """Share of the time from which two counts are far apart, and how much of its share of the growth such a gap must have:
 what grew before it and after it, but not in it, was set up in two steps."""
+FALLS = 0.25
+"""Share of the growth by which a count may be below an earlier one. Losses that are kept for an epoch and dropped at its
+end are no leak, though they may end at the top."""
 GROWN_BYTES = 64 << 20
 UNUSED_BYTES = 1 << 20
 """Bytes of donated arrays below which reusing their memory gains nothing."""
@@ -164,6 +167,8 @@ def _grows_steadily(times: Sequence[float], values: Sequence[float], least: floa
         return False
     for (began, ended), before, after in zip(pairwise(times), highest, lowest[1:], strict=False):
         share, gap = (after - before) / grown, (ended - began) / duration
+        if share < -FALLS:
+            return False
         if gap > LONG_GAP and share < GAP_SHARE * gap and before - values[0] >= GROWN * grown:
             return False
         if share > ONE_JUMP and share * duration > 2 * (ended - began):

@@ -177,8 +177,11 @@ def _moves_large_arrays(result: ProgramResult, spot: Spot, rows: Sequence[Compil
     size = max(map(_largest_bytes, rows), default=0)
     if size < LARGE_BYTES or not all(row.function.strip("_") in _ONE_PASS for row in rows):
         return False
-    site = spot.site_in(result.hot.key)
-    each = result.hot.times.each(site.line) if site is not None and site == spot.sites[0] else None
+    loop = result.hot
+    site, iterations = spot.site_in(loop.key), loop.times.iterations_in(loop.seconds)
+    each = loop.times.each(site.line) if site is not None and site == spot.sites[0] else None
+    if each is None and iterations:  # in a loop of a function that the loop calls, or not timed
+        each = spot.seconds / iterations
     return each is None or each <= sum(map(_largest_bytes, rows)) / SLOWEST
 
 
