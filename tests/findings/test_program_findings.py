@@ -100,6 +100,9 @@ COPIES = [
     made.line(89, 0.5, "device_busy", "jax.tree.map()", kind="compiled"),
     made.line(89, 0.1, "host_busy", "jax.tree.map()", kind="dispatch"),
 ]
+PREDICT = {"line": 40, "function": "predict"}
+LAYERS = [{**each, **PREDICT, "at": [{**each["at"][0], **PREDICT, "loop_line": 39}, *each["at"]]} for each in COPIES]
+"""Operations in a loop of a function that line 89 calls."""
 COPIED = made.line(91, 0.4, "transfer", "x > 3", kind="transfer")
 SINGLE = made.line(89, 0.5, "host_busy", "x + batch", kind="dispatch")
 AROUND = made.line(89, 0.4, "host_busy", kind="call")
@@ -122,9 +125,14 @@ FACTORY = {"made_at": made.at(86), "factory": "make_step", "closure": [e.Closure
 OBJECT = made.reason("static_argument", "self", "Model", "Model")
 
 
-def single(name="copy", size="f32[4096,1024]"):
+def single(name="copy", size="f32[4096,1024]", **more):
     """An operation outside any jit, in line 89 of the loop."""
-    return made.compiled(name, line=89, op_by_op=True, library=True, signature=[made.leaf("x", size)])
+    return made.compiled(name, line=89, op_by_op=True, library=True, signature=[made.leaf("x", size)], **more)
+
+
+def split(operations):
+    """An array that is split into its rows: two operations for each."""
+    return [single("unstack", operations=operations, compile_seconds=2.0)]
 
 
 def timed(count, each, **lines):
@@ -310,6 +318,7 @@ PAIRS = {
     ),
     "closure_varies": (again("closure", 3, **FACTORY), again("closure", 2, **FACTORY)),
     "recompile_in_loop": (again("new_function", 3), again("new_function", 2)),
+    "iterated_array": (split(operations=200), split(operations=4)),
     "varying_shapes": (made.shaped(4), made.shaped(3)),
     "static_argument_varies": (statics(4), statics(3)),
     "weak_type_flips": (again("weak_type", 1, compile_seconds=0.5), again("weak_type", 1)),
@@ -534,6 +543,11 @@ EDGES = {
         [single(), *loop(*COPIES), timed(500, 0.02, at89=0.6, at88=0.4)],
         [single(), *loop(*COPIES), timed(50, 0.2, at89=0.6, at88=0.4)],
     ),
+    "so is what takes longer in a loop of a function that the loop calls": (
+        "large_operations",
+        [single(called_from=made.at(40, "predict")), *loop(*LAYERS), timed(500, 0.02, at89=0.6, at88=0.4)],
+        [single(called_from=made.at(40, "predict")), *loop(*LAYERS), timed(50, 0.2, at89=0.6, at88=0.4)],
+    ),
     "operations of the set-up are not those of the loop": (
         "op_by_op_loop",
         [*eager(89, "main"), *loop(SINGLE)],
@@ -584,6 +598,16 @@ EDGES = {
         "arrays_grow",
         arrays(*[100] * 8, *[200] * 4, *[300] * 4, *[400] * 4, *[500] * 4),
         arrays(*[150] * 14, *[300] * 10),
+    ),
+    "each compilation that is done is progress": (
+        "standstill",
+        [made.compiled(monotonic_seconds=made.BEGAN + 25), made.stands(30.0), ended(130, wall_seconds=50.0)],
+        [made.compiled(monotonic_seconds=made.BEGAN + 35), made.stands(30.0), ended(130, wall_seconds=50.0)],
+    ),
+    "what is dropped after each epoch is no leak, and what stays of it is": (
+        "arrays_grow",
+        arrays(*[10] * 10, *[100 * epoch + 4 * kept for epoch in (1, 2, 3) for kept in range(10)]),
+        arrays(*[10] * 10, *[100 + 20 * kept for _epoch in (1, 2, 3) for kept in range(10)]),
     ),
     "a set-up in two steps, far apart": ("arrays_grow", seldom_counted(2.7, 5.7), seldom_counted(5.7, 6.1, rests=4.0)),
 }
@@ -1002,6 +1026,13 @@ def test_unfinished_tracing_names_the_loop_that_it_unrolls():
     assert said.message.startswith("tracing `step` had taken 40.0 s, since 2.00 s after the start")
     assert said.message.endswith("; tracing unrolls the loop at train.py:33")
     assert (said.where.short(made.FOLDER), "lax.scan" in said.fix) == ("train.py:33", True)
+
+
+def test_standstill_after_compilations_begins_with_the_last_one():
+    said = only(
+        "standstill", made.compiled(monotonic_seconds=made.BEGAN + 25), made.stands(30.0), ended(130, wall_seconds=50.0)
+    )
+    assert said.message.startswith("it stood still since the compilation after step 188 (25.0 s) at")
 
 
 def test_unfinished_compile_ends_with_another_state():

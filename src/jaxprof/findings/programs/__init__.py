@@ -213,6 +213,7 @@ CHECKS = (
     recompiling.caches_cleared,
     recompiling.closure_varies,
     recompiling.recompile_in_loop,
+    compiling.iterated_array,
     recompiling.varying_shapes,
     recompiling.static_argument_varies,
     recompiling.weak_type_flips,

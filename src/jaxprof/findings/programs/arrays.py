@@ -36,8 +36,8 @@ LONG_GAP, GAP_SHARE = 0.2, 0.25
 """Share of the time from which two counts are far apart, and how much of its share of the growth such a gap must have:
 what grew before it and after it, but not in it, was set up in two steps."""
 FALLS = 0.25
-"""Share of the growth by which a count may be below an earlier one. Losses that are kept for an epoch and dropped at its
-end are no leak, though they may end at the top."""
+"""Share of the growth by which a count may be below an earlier one. Losses that are kept for an epoch and dropped at
+its end are no leak, though they may end at the top."""
 GROWN_BYTES = 64 << 20
 UNUSED_BYTES = 1 << 20
 """Bytes of donated arrays below which reusing their memory gains nothing."""

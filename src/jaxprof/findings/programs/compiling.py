@@ -107,6 +107,38 @@ def many_tiny_jits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
 
 
 @check(
+    "iterating over a jax array",
+    "`for row in x`, `list(x)`, `zip(x, y)`, unpacking, and a plot of x split a jax array: XLA compiles a program of "
+    "one output for each row, up to 100 at a time, again for each shape, and each row is an array of its own.",
+    "Iterate over np.asarray(x), and give that to what iterates, as plots do: NumPy compiles nothing. Rows that go "
+    "back into JAX: jax.vmap or jax.lax.scan over x; of keys, jax.random.fold_in(key, i) makes one for each iteration.",
+)
+def iterated_array(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    rows = [
+        row
+        for row in claims.free_rows(result.compiles)
+        if row.function.strip("_") == "unstack" and is_single(row) and (row.operations or 0) > TINY_OPERATIONS
+    ]
+    by_line = totals((row.called_from, row_seconds(row)) for row in rows)
+    took = sum(by_line.values())
+    if took < TINY_SECONDS or took < TINY_SHARE * claims.work:
+        return
+    claims.take(rows=rows)
+    lines = sorted(by_line, key=lambda line: -by_line[line])
+    named = list(dict.fromkeys(row.signature[0].type for row in rows if row.signature))
+    listed = ", ".join(named[:_LINES_NAMED]) + (", …" if len(named) > _LINES_NAMED else "")
+    yield Finding(
+        "iterated_array",
+        f"jax arrays were split into their rows ({safe(listed)}), by "
+        f"{counted(sum(row.count for row in rows), 'compiled program')} of an output for each row: {seconds(took)}, "
+        f"{percent(took / result.compile_seconds)} of the compile time",
+        tuple(lines[:_LINES_NAMED]),
+        seconds=took,
+        saves_seconds=took,
+    )
+
+
+@check(
     "most of the run was compiling",
     "More than half of the wall time went into tracing, lowering and compiling. True of nearly every short run.",
     "Compile fewer programs (the ledger shows what is compiled again), and keep them in the persistent cache "
