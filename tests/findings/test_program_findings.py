@@ -1028,6 +1028,12 @@ def test_unfinished_tracing_names_the_loop_that_it_unrolls():
     assert (said.where.short(made.FOLDER), "lax.scan" in said.fix) == ("train.py:33", True)
 
 
+@pytest.mark.parametrize(("outside_jit", "advised"), [(True, "in one function under jax.jit"), (False, "Make it once")])
+def test_a_loop_outside_any_jit_is_put_under_one(outside_jit, advised):
+    more = {"op_by_op": True, "library": True} if outside_jit else {}
+    assert advised in only("recompile_in_loop", *again("new_function", 3, function="scan", **more)).fix
+
+
 def test_standstill_after_compilations_begins_with_the_last_one():
     said = only(
         "standstill", made.compiled(monotonic_seconds=made.BEGAN + 25), made.stands(30.0), ended(130, wall_seconds=50.0)

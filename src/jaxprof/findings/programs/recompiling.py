@@ -71,6 +71,11 @@ def recompile_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding
             f"Make it once: the lambda, the partial, the nested def or the jax.jit(...) that is made anew for each "
             f"call{line} belongs before the loop or at module level; pass what changes as arguments."
         )
+        under_jit = (  # who makes the function may be a library: an optimizer, a solver
+            f"`{safe(function.function)}` runs outside any jit, on a function that is made anew for each call{line}: "
+            "make that call in one function under jax.jit, made once before the loop. Tracing it once makes the "
+            "inner function once."
+        )
         yield _recompile_finding(
             claims,
             "recompile_in_loop",
@@ -78,7 +83,7 @@ def recompile_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding
             reason,
             f"{_times_text(reason.count)}, each time as a new function object",
             made,
-            own_fix=_keep_each(function, reason) or once,
+            own_fix=under_jit if function.op_by_op else _keep_each(function, reason) or once,
         )
 
 
