@@ -1,6 +1,6 @@
 # about: training is jitted; the evaluation after each epoch is written operation by operation, and takes longer
 # verdict: dispatch-bound | host-bound
-# expect: op_by_op_loop
+# expect: op_by_op_loop|iterated_array, op_by_op_loop
 # forbid: host_sync, data_waits, dispatch_bound, host_work, arrays_grow
 # lines: op_by_op_loop@cause
 # mended: contrastive_eval_jitted
