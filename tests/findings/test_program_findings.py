@@ -103,6 +103,8 @@ COPIES = [
 PREDICT = {"line": 40, "function": "predict"}
 LAYERS = [{**each, **PREDICT, "at": [{**each["at"][0], **PREDICT, "loop_line": 39}, *each["at"]]} for each in COPIES]
 """Operations in a loop of a function that line 89 calls."""
+BATCH = made.line(87, 0.4, "transfer", "jax.device_put()")
+STEPPED = made.line(88, 0.2, "device_busy", "step", kind="compiled")
 COPIED = made.line(91, 0.4, "transfer", "x > 3", kind="transfer")
 SINGLE = made.line(89, 0.5, "host_busy", "x + batch", kind="dispatch")
 AROUND = made.line(89, 0.4, "host_busy", kind="call")
@@ -143,6 +145,11 @@ def timed(count, each, **lines):
 def site(line, **more):
     """The line, of whose place in the loop this is known besides."""
     return {**line, "at": [{**line["at"][0], **more}]}
+
+
+def inside(line):
+    """The line, in a loop that begins at line 86, inside the other one."""
+    return {**line, "at": [{**line["at"][0], "loop_line": 86, "last_line": 88}, *line["at"]]}
 
 
 def brief(seconds):
@@ -598,6 +605,11 @@ EDGES = {
         "arrays_grow",
         arrays(*[100] * 8, *[200] * 4, *[300] * 4, *[400] * 4, *[500] * 4),
         arrays(*[150] * 14, *[300] * 10),
+    ),
+    "a wait after an inner loop does not delay what the inner loop does on the host": (
+        "host_sync",
+        [*loop(SYNC, BATCH, STEPPED), timed(10, 1.0, at91=0.4, at87=0.4, at88=0.2)],
+        [*loop(SYNC, *map(inside, (BATCH, STEPPED))), timed(10, 1.0, at91=0.4, at87=0.4, at88=0.2)],
     ),
     "each compilation that is done is progress": (
         "standstill",

@@ -10,12 +10,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from jaxprof.analysis.programs import DATA, HOST
+from jaxprof.analysis.programs import DATA, DEVICE, HOST
 from jaxprof.analysis.programs.loop_time import BEYOND, IDLE, Spot
 from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.analysis.programs.verdict import interval
+from jaxprof.base.grouping import grouped
 from jaxprof.base.text import safe
 from jaxprof.base.units import bytes_
+from jaxprof.events import STAGES
 from jaxprof.events.finding import Finding
 from jaxprof.findings.programs.claims import Claims, check
 from jaxprof.findings.programs.loop_lines import (
@@ -153,7 +155,17 @@ def host_sync(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     iteration_seconds = loop.times.seconds / loop.times.count if loop.times.count else None
     brief = iteration_seconds is None or iteration_seconds < SYNC_STEP_SECONDS
     # Without this wait, a long step waits as long for a processor: its device computes on, and has the same ones.
-    saves = min(took, max(0.0, claims.steady - took) if brief else max(0.0, claims.left - loop.preempted))
+    # An inner loop that waits for nothing is ahead of the device: this wait does not delay what the host does there.
+    inner = grouped((spot.sites[0].key, spot) for spot in loop.spots if spot.sites and spot.sites[0].key != loop.key)
+    ahead = sum_seconds(
+        spot
+        for spots_inside in inner.values()
+        if {"compiled", "fed", "dispatch"} & (kinds := {spot.kind for spot in spots_inside})
+        and not {"sync", "read"} & kinds
+        for spot in spots_inside
+        if spot.kind not in STAGES and loop.part(spot) != DEVICE
+    )
+    saves = min(took, max(0.0, claims.steady - took) if brief else max(0.0, claims.left - loop.preempted - ahead))
     low, _ = interval(min(1.0, took / loop.seconds), loop.samples) if loop.seconds else (0.0, 1.0)
     waits = low >= SYNC_SHARE and iteration_seconds is not None and iteration_seconds < SYNC_STEP_SECONDS
     gains = saves >= LEAST_SAVED * loop.seconds and claims.worth(saves, sum_samples(spots))
