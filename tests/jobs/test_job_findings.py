@@ -116,6 +116,7 @@ ELSEWHERE = [
 """A process whose loop is at another line."""
 ONE_HOST = {"header": {"host": "one"}}
 
+JOINING = {"inner": e.SourceLocation("/venv/lib/python3.13/site-packages/jax/_src/distributed.py", 150, "initialize")}
 IN_COLLECTIVE = {"kind": "sync", "call": "block_until_ready()", "wait": e.SystemWait(state="S", call="futex")}
 
 
@@ -163,6 +164,10 @@ FOUND = {
     "one does not come out of its first compile": (first_compile(60, 1.0, 15.0), "process_standstill 0"),
     "one sleeps, and the others wait in a collective": (hanging(), "process_standstill 0"),
     "one sleeps before its first step": (before_steps(seconds=46.0), "process_standstill 0"),
+    "one sleeps, and the others wait until it has joined": (
+        [*before_steps(seconds=46.0)[:1], *before_steps(**JOINING, seconds=46.0)[:1] * 3],
+        "process_standstill 0",
+    ),
     "one sleeps, and the others wait in their first step": (
         [hanging()[0], *before_steps(seconds=46.0)[1:]],
         "process_standstill 0",
@@ -257,6 +262,7 @@ FOUND = {
 OUTSIDE = made.steady(1, {"device_busy": 1.0}, [made.line(7, 1.0, "device_busy", loop=None)])
 """A second of work that is in no loop."""
 NOTHING = {
+    "all wait until another has joined": before_steps(**JOINING, seconds=46.0),
     "a first compile that takes half a minute": first_compile(30, 1.0, 1.0, waited=25.0),
     "a first compile that took nearly as long elsewhere": first_compile(60, 1.0, 35.0, waited=25.0),
     "a first compile for which nobody has waited long": first_compile(60, 1.0, 1.0, waited=10.0),

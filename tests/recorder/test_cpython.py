@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ def loop(step):
         total += step(number)
     return total
 """
+ONE_CALL = "def loop():\n  for number in range(1000, 1010):\n    wait()\nloop()"
 READ = """
 import json, threading, time
 from jaxprof.events import ProgramSampled, WarningRaised
@@ -99,3 +101,33 @@ def test_no_other_module_looks_at_the_inside():
         if (found := inside.findall(re.sub(r'""".*?"""|#.*', "", path.read_text(), flags=re.DOTALL)))
     }
     assert looking.keys() <= {"cpython.py", "inject/sitecustomize.py", "samples/loops.py"}
+
+
+@pytest.mark.skipif(cpython.HAS_MONITORING or not Path("/proc/self/mem").exists(), reason="has events, or no /proc")
+@pytest.mark.parametrize(
+    "source", ["for number in range(1000, 1010): wait()", "while True:\n  value = wait()", ONE_CALL]
+)
+def test_frame_content_changes_with_each_iteration(source):
+    arrived, gate = threading.Semaphore(0), threading.Semaphore(0)
+
+    def wait():
+        arrived.release()
+        gate.acquire()
+        return object()
+
+    def content():
+        frame = sys._current_frames()[thread.ident]
+        while frame.f_code.co_filename != "<loop>":
+            frame = frame.f_back
+        return cpython.frame_content(frame)
+
+    names = {"wait": wait}
+    thread = threading.Thread(target=exec, args=(compile(source, "<loop>", "exec"), names), daemon=True)
+    thread.start()
+    contents = []
+    for _ in range(3):
+        arrived.acquire()
+        contents.append(content())
+        assert contents[-1] == content()
+        gate.release()
+    assert len({*contents, b""}) == 4

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from jaxprof.analysis.programs.standstill import (
     BUSY_SECONDS,
+    DEVICE,
     LEAST_SECONDS,
     LONGER_FACTOR,
     STOPPED,
@@ -125,7 +126,7 @@ def standstills(found: Standing | None, count: int) -> Iterator[Finding]:
         return
     # for each line the others wait at: `; 511 wait since step 188 in the compiled call of train.py:585`
     lines = Counter(
-        (state.at.short(process.directory), state.step, state.on_device)
+        (state.at.short(process.directory), state.step, state.waits == DEVICE)
         for process in found.waiting
         if (state := process.standstill) is not None and state.at
     )

@@ -9,6 +9,7 @@ is then unknown, and nothing fails.
 from __future__ import annotations
 
 import dis
+import inspect
 import os
 import struct
 import sys
@@ -90,6 +91,29 @@ def tracing_functions() -> tuple[Callable[[], Any], Callable[[Any], object], Cal
 
 
 _FRAME_WORDS, _CODE_WORDS, _STATE_WORDS = 12, 32, 64
+_HEAD_WORDS = 9
+"""Words of a frame before its variables, in each known version; a variable is a word."""
+_MOST_VARIABLES = 32
+_OBJECT_BYTES = 24
+"""What is read of an object behind its reference count: a number's value, a dict's version, and no neighbour."""
+
+
+def frame_content(frame: FrameType) -> bytes:
+    """Return the memory of a frame's variables, which another thread may run, and of what they are, without reference
+    counts: equal while that thread is in one call there. Empty if it cannot be read. Nothing of it is touched.
+
+    A loop changes a variable; at the top of a module, the dict that has them.
+    """
+    memory, code = ProcessMemory(os.getpid()), frame.f_code
+    for address in memory.words(id(frame), _FRAME_WORDS):  # one of them is where the interpreter keeps it
+        if id(code) in memory.words(address, _HEAD_WORDS):
+            count = len(code.co_varnames) + len(code.co_cellvars) + len(code.co_freevars)
+            words = memory.words(address, _HEAD_WORDS + min(count, _MOST_VARIABLES))[_HEAD_WORDS:]
+            objects = words if code.co_flags & inspect.CO_OPTIMIZED else (id(frame.f_globals), *words)
+            return struct.pack(f"{len(words)}Q", *words) + b"".join(
+                memory.read(each + 8, _OBJECT_BYTES) for each in objects
+            )
+    return b""
 
 
 def frame_layout(thread_state: int) -> dict[str, int]:

@@ -2,6 +2,7 @@
 that stood still, and all the others whose sampler comes late."""
 
 import ctypes
+import itertools
 import os
 import subprocess
 import sys
@@ -46,7 +47,7 @@ from jaxprof.recorder.samples.sampler import (
 from jaxprof.recorder.samples.settings import builds_on_jax, changes_at_start, settings_lines
 from jaxprof.recorder.samples.stack import Stack
 from jaxprof.recorder.samples.standstill import StandstillWatch
-from jaxprof.recorder.samples.states import CALLBACK, COMPILED, HOST, Seen, Site
+from jaxprof.recorder.samples.states import CALLBACK, COMPILED, HOST, SYNC, Seen, Site
 from jaxprof.recorder.samples.steps import without
 from waiting import PATIENCE_SECONDS, until
 
@@ -537,19 +538,47 @@ def test_missing_iteration_is_reported_with_all_stacks():
 
 @pytest.mark.parametrize(
     ("positions", "kind"),
-    [([10, 40] * 300, COMPILED), ([10, 40] * 50 + [20], HOST)],
+    [([10, 40] * 300, COMPILED), ([10, 40] * 300, HOST)],
     ids=["it goes on", "a loop that only waits"],
 )
 def test_what_is_no_missing_iteration(positions, kind):
     assert standing(*positions, kind=kind) == []
 
 
+def test_loop_that_only_waits_has_no_iterations():
+    assert {each.usual_seconds for each in standing(*[10, 40] * 50, 20, kind=HOST)} == {0.0}
+
+
 def test_thread_that_never_runs_is_reported_before_any_iteration():
     reported = standing(*[10, 40] * 2, 20)
     assert reported
     assert (reported[0].since_seconds, reported[0].usual_seconds) == (pytest.approx(0.4, abs=0.1), 0.0)
-    assert standing(20, kind=HOST) == [], "JAX was never used"
+    assert standing(20, kind=HOST)[0].since_seconds == 0.0, "JAX was never used"
     assert standing(*[10, 40] * 2, 20, ran_until=60.0, followed=3) == [], "it runs"
+
+
+@pytest.mark.parametrize(
+    ("ran", "contents", "is_reported"),
+    [(5e-5, [b"one"], True), (5e-5, [b"one", b"two"], False), (5e-4, [b"one"], False), (5e-5, [b""], False)],
+    ids=["it looks for signals", "a variable changes", "it works", "unknown"],
+)
+def test_loop_without_events_that_waits_in_each_sample(monkeypatch, ran, contents, is_reported):
+    """It is woken to look for signals, as JAX's waits are."""
+    reported, every = [], itertools.cycle(contents)
+    monkeypatch.setattr(standstill, "user_content", lambda frame: next(every))
+    watch = StandstillWatch(reported.append, threading.get_ident(), threading.get_native_id())
+    site = Site(e.LoopSite(file="f.py", loop_line=1, last_line=2, line=1))
+    for number in range(600):
+        passes = number < 50
+        stack = Stack(read=[(standing.__code__, 10 + 30 * (passes and number % 2), "user", {})])
+        watch.take(number / 10, stack, Seen(SYNC, sites=(site,)), ran)
+        watch.look(number / 10, None, None, None)
+    assert bool(reported) is is_reported
+
+
+def test_work_outside_a_loop_is_no_iteration():
+    reported = standing(*[10] * 50, 20, ran_until=5.0)
+    assert {each.usual_seconds for each in reported} == {0.0}
 
 
 @pytest.mark.parametrize(("kind", "function"), [(CALLBACK, "standing"), (COMPILED, "")], ids=["callback", "compiled"])

@@ -12,6 +12,7 @@ waits for on purpose is a standstill then: a file that does not answer, and a lo
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from jaxprof.base.units import integer, seconds
@@ -35,16 +36,20 @@ _IDLE_SHARE = 0.2
 _MOVED_BYTES_PER_SECOND = 1 << 20
 """Rate of reading and writing from which a checkpoint or a data set is on its way; the recorder's own is a tenth."""
 _THREADS_NAMED = 3
+_JOINING = re.compile(r"[/\\]jax[/\\].*\bdistributed\.py$")
+"""Where JAX connects the processes of a job, and waits until all have come."""
 _STAGES = {"trace": "tracing", "lower": "lowering", "compile": "compiling"}
 _DEVICE_KINDS = ("compiled", "inline", "sync", "read", "fed", "dispatch", "transfer")
 
-STOPPED, LOCKED, DEVICE, COMPILER, COLLECTOR = "stopped", "interpreter_lock", "device", "compiler", "collector"
+STOPPED, LOCKED, DEVICE, PEERS, COMPILER, COLLECTOR = (
+    "stopped", "interpreter_lock", "device", "peers", "compiler", "collector",
+)  # fmt: skip
 SLEEP, FILE, FILE_LOCK, SOCKET, QUEUE, LOCK, THREADS, CHILD, BUSY, UNKNOWN = (
     "sleep", "file", "file_lock", "socket", "queue", "lock", "threads", "child", "busy", "unknown",
 )  # fmt: skip
 WAITS = (
-    STOPPED, LOCKED, DEVICE, COMPILER, COLLECTOR, SLEEP, FILE, FILE_LOCK, SOCKET, QUEUE, LOCK, THREADS, CHILD, BUSY,
-    UNKNOWN,
+    STOPPED, LOCKED, DEVICE, PEERS, COMPILER, COLLECTOR, SLEEP, FILE, FILE_LOCK, SOCKET, QUEUE, LOCK, THREADS, CHILD,
+    BUSY, UNKNOWN,
 )  # fmt: skip
 """What a program that stands still waits for."""
 
@@ -80,8 +85,8 @@ class Standstill:
 
     @property
     def on_device(self) -> bool:
-        """Whether it waits in a compiled function, or for the result of one."""
-        return self.waits == DEVICE
+        """Whether it waits in a compiled function or for the result of one, or for its peers: they may be to blame."""
+        return self.waits in (DEVICE, PEERS)
 
     @property
     def is_one(self) -> bool:
@@ -209,6 +214,8 @@ def _wait(seen: StandstillSeen) -> tuple[str, str, bool]:
     frames = seen.threads[0].frames if seen.threads else []
     if not seen.at and frames and frames[-1].function in ("_shutdown", "_python_exit"):  # of threading, of its pools
         return THREADS, "has come to its end, and waits for its other threads", not computes
+    if _JOINING.search(seen.inner.file):
+        return PEERS, "waits for the other processes of the job to join", not computes
     if seen.kind in _DEVICE_KINDS:
         return DEVICE, "waits in a compiled function, or for its result", not computes
     if runs:

@@ -255,7 +255,6 @@ class StackSampler:
         frame, stack = read_thread(self._main_thread)
         running = self._running_test.end() is not False
         self._steps.iterations.sample(frame)
-        del frame
         if wait.held:
             self._others.sample()
         stage = function = ""
@@ -265,7 +264,8 @@ class StackSampler:
         self._in_stage = bool(stage)
         self._first_left -= not stage
         seen = self._interpret(stack, stage, wait)
-        self.standstill.take(now, stack, seen, ran, staged=bool(stage))
+        self.standstill.take(now, stack, seen, ran, staged=bool(stage), frame=frame)
+        del frame
         share = ran / seconds if ran is not None and seconds > 0 else None
         running = running or bool(wait.held) or (share is not None and share > seen.running_above)
         works = stage or seen.works or seen.kind == SYNC

@@ -19,12 +19,14 @@ import threading
 import time
 from bisect import insort
 from collections.abc import Callable
+from itertools import islice
+from types import FrameType
 
 from jaxprof.base.system_wait import io_bytes, system_wait
 from jaxprof.events import NOWHERE, Event, SourceLocation, StageRunning, StandstillSeen, SystemWait, ThreadStack
-from jaxprof.recorder.cpython import operation_at
-from jaxprof.recorder.frame_owner import USER, outwards
-from jaxprof.recorder.samples.stack import SampledFrame, Stack
+from jaxprof.recorder.cpython import frame_content, operation_at
+from jaxprof.recorder.frame_owner import USER, frame_kind, outwards
+from jaxprof.recorder.samples.stack import DEEPEST, SampledFrame, Stack
 from jaxprof.recorder.samples.states import CALLBACK, SYNC, Seen
 
 FIRST_SECONDS = 8.0
@@ -38,6 +40,10 @@ FEWEST = 5
 """Iterations that have to have ended before one can be missing: the first ones compile. Until then a thread is missing
 that neither runs nor moves."""
 _INTERVALS_KEPT = 1000
+_POLL_SECONDS = 3e-4
+"""CPU time between two samples that a wait for a result needs at most (50 µs were measured, on an idle machine)."""
+_CONTENT_FRAMES = 4
+"""Number of the user's innermost frames in which a change is looked for."""
 _THREADS_AT_MOST, _FRAMES_AT_MOST = 32, 24
 _Position = tuple[tuple[int, int], ...]
 """Code and offset of the user's frames, outermost first."""
@@ -61,12 +67,14 @@ class StandstillWatch:
         self._position: _Position = ()
         self._still = time.monotonic()
         self._moved: float | None = None
-        """Monotonic time at which the main thread last ran, or was elsewhere than before; None before JAX was used."""
+        """Monotonic time at which the main thread last ran, or was elsewhere than before; None before a sample."""
         self._worked = False
         self._seen: Seen | None = None
         self._innermost: SampledFrame | None = None
         self._called_back: SampledFrame | None = None
         """The user's innermost frame, if a compiled function called it back: the line of `Seen` is the outer one."""
+        self._content = b""
+        """What the user's frames held at the last sample that found the thread where it was; empty if unknown."""
         self._ran = 0.0
         self._reported: float | None = None
         self._due = 0.0
@@ -83,9 +91,18 @@ class StandstillWatch:
         """Median time between two iterations; 0 before a few have ended."""
         return self._intervals[len(self._intervals) // 2] if self._intervals else 0.0
 
-    def take(self, now: float, stack: Stack, seen: Seen, ran: float | None, *, staged: bool = False) -> None:
+    def take(
+        self,
+        now: float,
+        stack: Stack,
+        seen: Seen,
+        ran: float | None,
+        *,
+        staged: bool = False,
+        frame: FrameType | None = None,
+    ) -> None:
         """Take a sample, before which the main thread ran for `ran` seconds. `staged`: it traces, lowers or compiles,
-        and a loop that it goes round is unrolled."""
+        and a loop that it goes round is unrolled. `frame`: its innermost one."""
         self._ran += ran or 0.0
         self._seen = seen
         self._innermost = stack.frames[0] if stack.read else None
@@ -93,14 +110,18 @@ class StandstillWatch:
         self._called_back = next(own, None) if seen.kind == CALLBACK else None
         self._worked = not staged and (self._worked or seen.works or seen.kind == SYNC)
         position = tuple((id(code), offset) for code, offset, kind, _ in reversed(stack.read) if kind == USER)
-        if staged or ((ran or position != self._position) if self._moved is not None else seen.works):
+        if staged or ran or position != self._position or self._moved is None:
             self._moved = now
         if position == self._position:
             # A loop that waits for each result is found in the wait by every sample. Where no events tell its
-            # iterations, they show in that the thread was woken in between: one that hangs does not run at all.
-            if self._followed is None and ran and self._worked:
-                self._pass(now)
+            # iterations, they show in that the thread ran in between. JAX looks for signals five times a second while
+            # it waits: one that ran for no longer has gone round only if something in the user's frames has changed.
+            if self._followed is None and ran and self._worked and seen.sites:
+                content, self._content = self._content, b"" if ran > _POLL_SECONDS else user_content(frame)
+                if not self._content or self._content != content:
+                    self._pass(now)
             return
+        self._content = b""
         before, self._position, self._still = self._position, position, now
         both = next((pair for pair in zip(before, position, strict=False) if pair[0] != pair[1]), None)
         if both is not None and both[0][0] == both[1][0] and both[1][1] < both[0][1] and self._worked:
@@ -201,6 +222,12 @@ class StandstillWatch:
             ]
             stacks.append(ThreadStack(name=names.get(ident, ""), frames=locations))
         return stacks
+
+
+def user_content(frame: FrameType | None) -> bytes:
+    """Return what the user's innermost frames hold; empty if it is unknown."""
+    own = (each for each in outwards(frame, DEEPEST) if frame_kind(each) == USER) if frame is not None else iter(())
+    return b"".join(map(frame_content, islice(own, _CONTENT_FRAMES)))
 
 
 def _use(now: float) -> _Use:
