@@ -1,5 +1,7 @@
 """What a program would need with a change: real JAX on shapes, in this process, and nothing of it is left behind."""
 
+import importlib
+import sys
 from dataclasses import replace
 from functools import partial
 
@@ -93,6 +95,117 @@ def test_a_scan_is_checkpointed_where_it_is_the_only_one():
     assert found.peak_bytes < 0.7 * peak(scanned, LAYERS, BATCH)
     assert "checkpoint_scan" not in tried(scanned_twice, LAYERS, BATCH), "which of the two is unknown"
     assert "checkpoint_scan" not in tried(update, STATE, BATCH)
+
+
+@jax.tree_util.register_pytree_node_class
+class Block:
+    def __init__(self, weights):
+        self.weights = weights
+
+    def tree_flatten(self):
+        return [self.weights], None
+
+    @classmethod
+    def tree_unflatten(cls, _, leaves):
+        return cls(*leaves)
+
+    @staticmethod
+    def wave(x):
+        return jnp.sin(x)
+
+    def __call__(self, x, name="relu"):
+        return self.wave(jnp.tanh(x @ self.weights)) if name == "relu" else x
+
+
+def of_class(block, params, x):
+    """A step whose loss calls an object of a class twice."""
+
+    def loss(w):
+        made = block(w)
+        return (made(made(x, name="relu"), name="relu") ** 2).mean()
+
+    return params - jax.grad(loss)(params)
+
+
+def step_of_methods(params, x):
+    return of_class(Block, params, x)
+
+
+def test_a_method_of_a_pytree_is_checkpointed(monkeypatch):
+    monkeypatch.setattr(remedies, "is_own", lambda file: file == __file__)
+    before = Block.__call__
+    found = [each for each in events_of(step_of_methods, STATE, BATCH) if each.remedy == "checkpoint"]
+    [method] = [each for each in found if each.subject == "Block.__call__"]
+    assert method.location.line == before.__code__.co_firstlineno
+    assert Block.__call__ is before
+    monkeypatch.setattr(Block, "__call__", remedies._checkpoint(before))
+    assert method.peak_bytes == peak(step_of_methods, STATE, BATCH)
+
+
+FLAX = """
+import jax, jax.numpy as jnp
+from flax import {library} as library
+
+class Block(library.Module):
+{body}
+
+{step}
+"""
+LINEN = FLAX.format(library="linen", body="""
+    @library.compact
+    def __call__(self, x, name="relu"):
+        w = self.param("w", library.initializers.ones, (128, 128))
+        return jnp.sin(jnp.tanh(x @ w)) if name == "relu" else x
+""", step="""
+class Net(library.Module):
+    @library.compact
+    def __call__(self, x):
+        return Block()(Block()(x))
+
+def step(params, x):
+    loss = lambda p: (Net().apply({"params": {"Block_0": {"w": p}, "Block_1": {"w": p}}}, x) ** 2).mean()
+    return params - jax.grad(loss)(params)
+""")  # fmt: skip
+NNX = FLAX.format(library="nnx", body="""
+    def __init__(self, w):
+        self.w = library.Param(w)
+    def __call__(self, x, name="relu"):
+        return jnp.sin(jnp.tanh(x @ self.w[...])) if name == "relu" else x
+""", step="""
+def step(params, x):
+    def loss(p):
+        block = Block(p)
+        return (block(block(x)) ** 2).mean()
+    return params - jax.grad(loss)(params)
+""")  # fmt: skip
+EQUINOX = """
+import equinox, jax, jax.numpy as jnp
+
+class Block(equinox.Module):
+    w: jax.Array
+    def __call__(self, x, name="relu"):
+        return jnp.sin(jnp.tanh(x @ self.w)) if name == "relu" else x
+
+def step(params, x):
+    def loss(p):
+        block = Block(p)
+        return (block(block(x)) ** 2).mean()
+    return params - jax.grad(loss)(params)
+"""
+
+
+@pytest.mark.parametrize(("library", "source"), [("flax", LINEN), ("flax", NNX), ("equinox", EQUINOX)])
+def test_a_method_of_a_model_is_checkpointed(library, source, tmp_path, monkeypatch):
+    pytest.importorskip(library)
+    file = tmp_path / "model_of_a_library.py"
+    file.write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, file.stem, module := importlib.import_module(file.stem))
+    monkeypatch.setattr(remedies, "is_own", lambda path: path == str(file))
+    found = [each for each in events_of(module.step, STATE, BATCH) if each.remedy == "checkpoint"]
+    assert "Block.__call__" in [each.subject for each in found]
+    monkeypatch.setattr(module.Block, "__call__", remedies._checkpoint(module.Block.__call__))
+    assert "optimization_barrier" in jax.jit(module.step).lower(STATE, BATCH).as_text()
 
 
 def test_a_function_of_the_forward_pass_is_checkpointed(monkeypatch):

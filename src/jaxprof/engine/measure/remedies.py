@@ -65,9 +65,9 @@ def _try_each(
                 if time.monotonic() > due:
                     return
                 with _left_out(), ExitStack() as stack:
-                    for names, name, value in [*_globals(key)] if key is not None else ():
-                        stack.callback(names.__setitem__, name, value)
-                        names[name] = _checkpoint(value)
+                    for owner, name, value in [*_owners(key)] if key is not None else ():
+                        stack.callback(setattr, owner, name, value)
+                        setattr(owner, name, _checkpoint(value))
                     jax.clear_caches()  # what was traced before has the functions as they were
                     memory = compile_changed(silent, changed, shapes).memory or MemoryReported()
                     parts = (memory.argument_bytes, memory.output_bytes, memory.temporary_bytes)
@@ -124,35 +124,48 @@ def _checkpointed_functions(function: Any, arguments: tuple[Any, ...]) -> Iterat
                 frames = ((frame.file, frame.function) for frame in instruction.stack)  # from the innermost outwards
                 inside = {key for key in takewhile(lambda key: key != own, frames) if is_own(key[0])}
                 held.update(dict.fromkeys(inside, instruction.shape.bytes))
-    written = ((key, [function_as_written(each) for *_, each in _globals(key)]) for key, _ in held.most_common())
+    written = ((key, [function_as_written(each) for *_, each in _owners(key)]) for key, _ in held.most_common())
     for key, functions in islice((item for item in written if item[1]), _MOST_FUNCTIONS):
         location = SourceLocation(key[0], functions[0].__code__.co_firstlineno, key[1])
         yield RemedyTried(remedy="checkpoint", subject=key[1], location=location), function, arguments, key
 
 
-def _globals(key: _Key) -> Iterator[tuple[dict[str, Any], str, Any]]:
-    """Yield the names in the user's modules that stand for the function of that file and name."""
+def _owners(key: _Key) -> Iterator[tuple[Any, str, Any]]:
+    """Yield the user's modules, and the classes in them, with each name and value there that stands for the function of
+    that file and name."""
     for module in list(sys.modules.values()):
-        if is_own(getattr(module, "__file__", None) or "<frozen "):
-            for name, value in list(vars(module).items()):
+        if not is_own(getattr(module, "__file__", None) or "<frozen "):
+            continue
+        classes = (each for each in list(vars(module).values()) if isinstance(each, type))
+        for owner in (module, *(each for each in classes if each.__module__ == module.__name__)):
+            for name, held in list(vars(owner).items()):
+                # libraries of models keep a method in an object of theirs, and give the function
+                value = held if owner is module or isinstance(held, staticmethod) else getattr(owner, name, None)
                 if isinstance(value, FunctionType | jax.stages.Wrapped):
                     code = getattr(function_as_written(value), "__code__", None)  # none under a jit of a built-in
                     if code is not None and (code.co_filename, code.co_qualname) == key:
-                        yield vars(module), name, value
+                        yield owner, name, value
 
 
 def _checkpoint(function: Any) -> Any:
-    """Return `function` under `jax.checkpoint`, which takes nothing but arrays: all else is closed over."""
+    """Return `function` under `jax.checkpoint`, which takes nothing but arrays: all else is closed over. The object of
+    a method is one of its arguments if it is a pytree; a Flax module has variables elsewhere, and its own `remat`."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        leaves, tree = jax.tree.flatten((args, kwargs))
+        libraries = (sys.modules.get(name) for name in ("flax.linen", "flax.nnx"))
+        of = next(iter(args), None)
+        flax = next((each for each in libraries if each is not None and isinstance(of, each.Module)), None)
+        module, rest = (args[:1], args[1:]) if flax is not None else ((), args)
+        leaves, tree = jax.tree.flatten((rest, kwargs))
 
-        def of_arrays(arrays: dict[int, Any]) -> Any:
+        def of_arrays(*given: Any) -> Any:
+            *own, arrays = given
             own_args, own_kwargs = jax.tree.unflatten(tree, [arrays.get(at, leaf) for at, leaf in enumerate(leaves)])
-            return function(*own_args, **own_kwargs)
+            return function(*own, *own_args, **own_kwargs)
 
-        return jax.checkpoint(of_arrays)({at: leaf for at, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)})
+        around = flax.remat if flax is not None else jax.checkpoint
+        return around(of_arrays)(*module, {at: leaf for at, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)})
 
     return call
 
