@@ -11,6 +11,9 @@ from folding import fold
 from golden import held_cases
 from jaxprof import events as e
 from jaxprof.analysis.kernels.memory import memory_of_dump, memory_of_run
+from jaxprof.facts import Fact, recorder
+from jaxprof.facts.units import COUNT
+from jaxprof.facts.units import ROWS as LIST_OF_ROWS
 from jaxprof.findings.program_result import program_result
 from jaxprof.hlo.stages import ModuleStages
 from jaxprof.report.envelope import ROWS, answer_pieces, json_pieces
@@ -133,6 +136,16 @@ def test_json_of_an_iterator_is_lazy():
         text += next(pieces)
     assert len(asked) < 100
     assert json.loads(text + "".join(pieces)) == {"items": [{"n": number} for number in range(1000)], "none": []}
+
+
+def test_rows_left_out_are_counted_and_not_recorded():
+    read = []
+    numbers = Fact(
+        "numbers", LIST_OF_ROWS, "", lambda _: iter(range(1000)), inside=(Fact("n", COUNT, "", read.append),)
+    )
+    text = answer("any", recorder([numbers])(None), 10)
+    assert json.loads(text)["truncated"] == {"numbers": 990}
+    assert read == [*range(10)]
 
 
 def test_an_end_that_was_not_well_stands_in_the_heading():

@@ -15,7 +15,7 @@ from jaxprof.base.text import columns
 from jaxprof.events import SourceLocation
 from jaxprof.facts import Fact, at, column, json_schema, recorder
 from jaxprof.facts.units import BYTES, INDEX, LIST, OBJECT, SECONDS, TEXT, plain
-from jaxprof.report.renderers import Table, csv_lines, markdown, safe_cell, text_lines, wrap
+from jaxprof.report.renderers import PAGE, Table, csv_lines, markdown, safe_cell, text_lines, wrap
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,12 @@ def test_one_column_gives_way():
     assert "…" in lines[1]
     assert "v" * 10 in lines[1]
     assert wrap("a " + "b" * 30, first="- ", width=10) == ["- a", "  " + "b" * 30]
+
+
+def test_equal_values_after_the_first_page_are_shown_as_they_are():
+    cells = ["-"] * PAGE + [1, True, 1.0, [1], "1", [1], True, 1]
+    shown = [line.strip() for line in text_lines(Table([column("cell", lambda cell: cell)], iter(cells)), indent="")]
+    assert shown[-8:] == ["1", "yes", "1.0", "[1]", "1", "[1]", "yes", "1"]
 
 
 def read_back(cell):

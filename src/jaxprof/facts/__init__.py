@@ -138,7 +138,19 @@ Facts: TypeAlias = tuple[Fact[Row], ...]
 def _record_all(record: Callable[[Any], dict[str, Any]], rows: Iterable[Any] | None) -> Any:
     if rows is None:
         return None
-    return map(record, rows) if isinstance(rows, Iterator) else [record(row) for row in rows]
+    return Records(record, rows) if isinstance(rows, Iterator) else [record(row) for row in rows]
+
+
+class Records(Iterator[dict[str, Any]]):
+    """JSON objects of rows, each made when it is requested."""
+
+    def __init__(self, record: Callable[[Any], dict[str, Any]], rows: Iterator[Any]) -> None:
+        self._record = record
+        self.rows = rows
+        """The rows that were not requested yet; whoever only counts them makes no objects."""
+
+    def __next__(self) -> dict[str, Any]:
+        return self._record(next(self.rows))
 
 
 def column(

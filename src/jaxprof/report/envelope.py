@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any
 
 from jaxprof.base.text import json_text
+from jaxprof.facts import Records
 
 SCHEMA = "1.0"
 """Version of the envelope and of the keys in `data`. A session file has a schema version of its own."""
@@ -181,7 +182,7 @@ class Bounds:
     def _rows(self, values: Iterator[Any], path: str) -> Iterator[Any]:
         for value in islice(values, self._most(path)):
             yield self._value(value, path)
-        self._leave(path, sum(1 for _ in values))
+        self._leave(path, sum(1 for _ in (values.rows if isinstance(values, Records) else values)))
 
     def _leave(self, path: str, count: int) -> None:
         if count > 0:

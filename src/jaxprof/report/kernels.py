@@ -81,6 +81,8 @@ def kernel_lines(
 ) -> Iterator[str]:
     """Yield a line for each kernel, with its least time if ceilings are known, and what a capture measured."""
     rows = rows_of(module, machine, choice, measured=measured)
+    listed = list(rows) if choice.top is not None else []
+    rows = chain(listed, rows)
     first_notices = outline(module) if len(module.text) > LARGE else notices(module)
     yield from _notice_lines(first_notices)
     if first_notices:
@@ -97,10 +99,9 @@ def kernel_lines(
     yield from text_lines(Table(columns, release_each(chain((first,), rows))), indent="")
     if choice.top is not None:
         every = kernels(module)
-        listed = [row.kernel for row in rows_of(module, machine, choice)]
         if len(listed) < len(every):
             moved = sum(kernel.total_bytes or 0.0 for kernel in every)
-            share = sum(kernel.total_bytes or 0.0 for kernel in listed) / moved if moved else None
+            share = sum(row.kernel.total_bytes or 0.0 for row in listed) / moved if moved else None
             yield ""
             yield f"{integer(len(listed))} of {counted(len(every), 'kernel')}, with {percent(share)} of the bytes"
     if machine is not None:

@@ -12,6 +12,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import islice
 from operator import itemgetter
 from typing import Any, Generic
@@ -31,6 +32,8 @@ GAP = "  "
 PAGE = 500
 """Rows of the first page: a table from an iterator, which may have a million rows, is printed after so many were
 read."""
+_REPEATED = 1024
+"""Values of a column of a longer table whose cells are remembered: a million rows repeat most of them."""
 
 
 def text_lines(table: Table[Any], *, indent: str = "  ", width: int = 0, all_columns: bool = False) -> Iterator[str]:
@@ -45,10 +48,10 @@ def text_lines(table: Table[Any], *, indent: str = "  ", width: int = 0, all_col
     width = 0 if table.is_wide else width
     if table.title:
         yield safe(table.title)
-    rows = texts(table)
-    page = list(islice(rows, PAGE if isinstance(table.rows, Iterator) else None))
+    rest = iter(table.rows)
+    page = list(texts(replace(table, rows=islice(rest, PAGE if isinstance(table.rows, Iterator) else None))))
     if page:
-        lines = _align(table, page, rows, indent, width, all_columns)
+        lines = _align(table, page, rest, indent, width, all_columns)
         if table.under is None:
             yield from lines
         else:
@@ -61,19 +64,17 @@ def text_lines(table: Table[Any], *, indent: str = "  ", width: int = 0, all_col
 
 
 def _align(
-    table: Table[Any], page: Sequence[list[str]], rest: Iterator[list[str]], indent: str, width: int, all_columns: bool
+    table: Table[Row], page: Sequence[list[str]], rest: Iterator[Row], indent: str, width: int, all_columns: bool
 ) -> Iterator[str]:
     """Yield heading, first page and `rest`. A longer table keeps empty columns: the rest may have values there."""
     columns = table.for_people()
     is_longer = isinstance(table.rows, Iterator) and len(page) == PAGE
 
-    def cut(row: Sequence[str]) -> list[str]:
-        return [
-            shorten(cell, column.widest) if column.widest else safe(cell)
-            for cell, column in zip(row, columns, strict=True)
-        ]
+    def cut(cell: str, column: Fact[Any]) -> str:
+        return shorten(cell, column.widest) if column.widest else safe(cell)
 
-    cells = [cut([column.title or "" for column in columns]), *map(cut, page)]
+    titles = [column.title or "" for column in columns]
+    cells = [list(map(cut, row, columns)) for row in [titles, *page]]
     kept = [
         at
         for at in range(len(columns))
@@ -87,17 +88,26 @@ def _align(
         widths[narrowed] = max(6, widths[narrowed] - excess)
         for row in cells:
             row[narrowed] = shorten(row[narrowed], widths[narrowed])
-    placed = [(at, widths[at], columns[at].is_right) for at in kept]
 
-    def line(row: Sequence[str]) -> str:
-        padded = []
-        for at, width, right in placed:
-            space = " " * (width - terminal_columns(row[at]))
-            padded.append(space + row[at] if right else row[at] + space)
-        return (indent + GAP.join(padded)).rstrip()
+    def place(at: int, cell: str) -> str:
+        space = " " * (widths[at] - terminal_columns(cell))
+        return space + cell if columns[at].is_right else cell + space
 
-    yield from map(line, cells if any(cells[0]) else cells[1:])
-    yield from (line(cut(row)) for row in rest)
+    for row in cells if any(cells[0]) else cells[1:]:
+        yield (indent + GAP.join([place(at, row[at]) for at in kept])).rstrip()
+
+    def placing(at: int, column: Fact[Any]) -> Callable[[Any], str]:
+        show = column.shown
+
+        def placed(value: Any) -> str:
+            return place(at, cut(show(value), column))
+
+        remembering = lru_cache(_REPEATED, typed=True)(placed)
+        return lambda value: placed(value) if isinstance(value, list | dict) else remembering(value)
+
+    cells_of = [(column.reader(), placing(at, column)) for at, column in enumerate(columns)]
+    for further in rest:
+        yield (indent + GAP.join([placed(read(further)) for read, placed in cells_of])).rstrip()
 
 
 _NO_BREAK = "\x1f"

@@ -99,9 +99,20 @@ def test_the_first_kernels_are_there_without_the_others(read):
     assert first < 0.2 * len(read)
 
 
-def test_operands_far_away_are_not_read_again(read, monkeypatch):
+def test_plain_operations_are_not_read_one_by_one(read):
     lines = [f"%v{n} = f32[8]{{0}} add(%v{n * n // 7 % n}, %v0)" for n in range(1, 400)]
     found = written("%v0 = f32[8]{0} parameter(0)\n" + "\n".join(lines))
-    monkeypatch.setattr("jaxprof.hlo.text.model._REMEMBERED", 8)
     assert len(list(stream(found))) == 399
-    assert len(read) < 1.2 * 400
+    assert len(read) < 4
+
+
+def test_kernels_with_the_same_metadata_share_their_origins():
+    entry = """
+        %x = f32[8]{0} parameter(0)
+        %a = f32[8]{0} tanh(%x), metadata={op_name="jit(f)/tanh"}
+        %b = f32[8]{0} tanh(%a), metadata={op_name="jit(f)/tanh"}
+        ROOT %c = f32[8]{0} tanh(%b), metadata={op_name="jit(f)/sin"}
+    """
+    first, second, third = (kernel.origins for kernel in stream(written(entry)))
+    assert first is second
+    assert (first[0].op_name, third[0].op_name) == ("jit(f)/tanh", "jit(f)/sin")

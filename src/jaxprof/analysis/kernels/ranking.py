@@ -170,7 +170,7 @@ class Ranking:
         """Return one of `FIGURES` over all executions, indexed by kernel number; NaN if unknown."""
         figures = self._columns.get(name)
         if figures is None:
-            figure = FIGURES[name]
+            figure = FIGURES[name] if self._measured else _once_for_alike(FIGURES[name])
             unknown = math.nan
             values = (figure(self, kernel) for kernel in self.kernels)
             figures = self._columns[name] = array("d", (unknown if value is None else value for value in values))
@@ -261,6 +261,19 @@ def ranking_on(
     has_step = not measured and len(kernels) <= 20_000
     step = step_time(module, machine) if has_step else None
     return Ranking(kernels, machine, measured, exchanges(module, machine), step)
+
+
+def _once_for_alike(figure: Callable[[Ranking, Kernel], float | None]) -> Callable[[Ranking, Kernel], float | None]:
+    """Return `figure`, computed once for all kernels that are alike and run as often. Not for what was measured."""
+    known: dict[Hashable, float | None] = {}
+
+    def read(ranking: Ranking, kernel: Kernel) -> float | None:
+        form = kernel.likeness, kernel.count
+        if form not in known:
+            known[form] = figure(ranking, kernel)
+        return known[form]
+
+    return read
 
 
 FIGURES: dict[str, Callable[[Ranking, Kernel], float | None]] = {

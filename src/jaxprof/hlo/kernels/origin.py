@@ -27,7 +27,7 @@ from jaxprof.hlo.text.plain import plain_instructions
 from jaxprof.hlo.text.record import Metadata, read_metadata
 
 if TYPE_CHECKING:
-    from jaxprof.hlo.text.model import Computation, Instruction
+    from jaxprof.hlo.text.model import Computation, Instruction, Module
 
 
 _WRAPPED = re.compile(r"([A-Za-z_]\w*)\((.*)\)$")
@@ -188,6 +188,46 @@ def origins(
     return tuple(merged.values())
 
 
+class Origins(NamedTuple):
+    """All that is known of where a kernel came from. Kernels with the same metadata share one."""
+
+    each: tuple[Origin, ...]
+    sources: tuple[HloSourceLocation, ...]
+    """Distinct source lines, as `sources_of` orders them."""
+
+
+_REMEMBERED = 1 << 14
+"""Most different texts of metadata that are remembered: in some modules all differ."""
+
+
+def origins_of(kernel: Instruction) -> Origins:
+    """Return where a kernel came from, from its metadata or, if that is not plain, from its instructions."""
+    module = kernel.computation.module
+    texts = _metadata(kernel)
+    remembered = module.once(_remembered_origins)
+    known = remembered.get(texts) if texts is not None else None
+    if known is not None:
+        return known
+    if texts is not None:
+        own, *inside = map(read_metadata, texts)
+    else:
+        from jaxprof.hlo.kernels.kinds import instructions_in
+
+        own = kernel.metadata
+        inside = [held.metadata for held in instructions_in(kernel)]
+    each = origins(own, inside, module.stack_of)
+    known = Origins(each, sources_of([origin.source for origin in each]))
+    if texts is not None:
+        if len(remembered) >= _REMEMBERED:
+            remembered.clear()
+        remembered[texts] = known
+    return known
+
+
+def _remembered_origins(_: Module) -> dict[tuple[str, ...], Origins]:
+    return {}
+
+
 def _identity(metadata: Metadata) -> tuple[str, int]:
     return metadata.first_name, metadata.stack_frame_id or metadata.source_line
 
@@ -217,7 +257,7 @@ class OriginColumns(NamedTuple):
 
     def with_more(self, kernels: Iterable[Instruction]) -> OriginColumns:
         """Return the columns with these few kernels at their end."""
-        locations = [_locations(kernel, None) for kernel in kernels]
+        locations = list(map(_locations, kernels))
         numbers = array("I", range(len(self.different), len(self.different) + len(locations)))
         return OriginColumns([*self.different, *locations], self.which + numbers)
 
@@ -242,26 +282,17 @@ def origin_columns(
             texts = _metadata(kernel)
             number = remembered.get(texts) if texts is not None else None
             if number is None:
-                number = numbers.setdefault(_locations(kernel, texts), len(numbers))
+                number = numbers.setdefault(_locations(kernel), len(numbers))
                 if texts is not None:
-                    if len(remembered) >= 1 << 14:  # in some modules all differ
+                    if len(remembered) >= _REMEMBERED:
                         remembered.clear()
                     remembered[texts] = number
             which.append(number)
     return OriginColumns(list(numbers), which)
 
 
-def _locations(instruction: Instruction, texts: tuple[str, ...] | None) -> tuple[OpLocation, ...]:
-    """Return the origins of a kernel, from its metadata or, if that is not plain, from its instructions."""
-    if texts is not None:
-        own, *inside = map(read_metadata, texts)
-    else:
-        from jaxprof.hlo.kernels.kinds import instructions_in
-
-        own = instruction.metadata
-        inside = [held.metadata for held in instructions_in(instruction)]
-    all_origins = origins(own, inside, instruction.computation.module.stack_of)
-    return tuple([(origin.op_name, origin.source) for origin in all_origins])
+def _locations(kernel: Instruction) -> tuple[OpLocation, ...]:
+    return tuple([(origin.op_name, origin.source) for origin in origins_of(kernel).each])
 
 
 def _metadata(instruction: Instruction) -> tuple[str, ...] | None:

@@ -45,14 +45,16 @@ class Instruction:
 
     __slots__ = ("_opcode", "_shape", "computation", "name", "position")
 
-    def __init__(self, computation: Computation, name: str, position: int) -> None:
+    def __init__(
+        self, computation: Computation, name: str, position: int, opcode: str | None = None, shape: Shape | None = None
+    ) -> None:
         self.computation: Final = computation
         self.name: Final = name
         """Name without `%`. Unique in a computation of a well-formed module; a computation may have the same name."""
         self.position: Final = position
         """Position in the computation, from 0. In a scheduled module this is the order of execution."""
-        self._opcode: str | None = None
-        self._shape: Shape | None = None
+        self._opcode = opcode
+        self._shape = shape
 
     def __repr__(self) -> str:
         return f"<Instruction {self.computation.name}/{self.name}: {self.opcode}>"
@@ -85,14 +87,7 @@ class Instruction:
     def _learn(self) -> None:
         """Read the opcode and the shape once: the analysis needs both ten times, long after the record is dropped."""
         parts = self.parts
-        # Interned, because there are a hundred different opcodes and perhaps a million instructions.
-        self._opcode = intern(unsugar(parts.opcode)[0])
-        shapes = self.computation.module._shapes
-        written = parts.shape_text
-        shape = shapes.get(written)
-        if shape is None:
-            shape = shapes[written] = parts.shape
-        self._shape = shape
+        self._opcode, self._shape = self.computation.module._read_head((parts.shape_text, parts.opcode))
 
     @property
     def wrapped_opcode(self) -> str:
@@ -117,6 +112,13 @@ class Instruction:
     def operands(self) -> tuple[str, ...]:
         """Names of the instructions of this computation that it takes, in order, with repetitions."""
         return self.parts.operands
+
+    @property
+    def inside(self) -> tuple[int, int]:
+        """Bounds of the text between the parentheses after the opcode, in `computation.source.text`."""
+        computation = self.computation
+        start = (computation._cut or computation._split()).inside[self.position]
+        return (start, computation.source.text.index(")", start)) if start else self.parts.inside
 
     def operand(self, number: int) -> Instruction | None:
         """Return the instruction that operand `number` names; None if there is no such operand or no such
@@ -253,6 +255,7 @@ class _Cut(NamedTuple):
 
     instructions: tuple[Instruction, ...]
     starts: array[int]
+    inside: array[int]
     root: Instruction | None
 
 
@@ -319,9 +322,14 @@ class Computation:
 
     def _split(self) -> _Cut:
         with not_collecting() if self.span[2] - self.span[1] > _LARGE else nullcontext():
-            names, starts, root = record.split_instructions(self.source.text, *self.span[1:])
-            instructions = tuple([Instruction(self, name, number) for number, name in enumerate(names)])
-        self._cut = _Cut(instructions, starts, instructions[-1 if root is None else root] if instructions else None)
+            names, heads, starts, inside, root = record.split_instructions(self.source.text, *self.span[1:])
+            known: dict[record.Head, tuple[str | None, Shape | None]] = {None: (None, None)}
+            known |= {head: self.module._read_head(head) for head in set(heads) if head is not None}
+            instructions = tuple(
+                [Instruction(self, name, number, *known[heads[number]]) for number, name in enumerate(names)]
+            )
+        root_instruction = instructions[-1 if root is None else root] if instructions else None
+        self._cut = _Cut(instructions, starts, inside, root_instruction)
         return self._cut
 
     def at(self, offset: int) -> Instruction | None:
@@ -411,6 +419,19 @@ class Module:
 
     def __repr__(self) -> str:
         return f"<Module {self.name}: {len(self._computations)} computations>"
+
+    def _read_head(self, head: tuple[str, str]) -> tuple[str, Shape]:
+        """Return the opcode and the shape of an instruction from both as written. All that are alike share one."""
+        written, opcode = head
+        shape = self._shapes.get(written)
+        if shape is None:
+            try:
+                shape = parse_shape(written)
+            except ValueError:
+                shape = Shape(dtype="")
+            self._shapes[written] = shape
+        # Interned, because there are a hundred different opcodes and perhaps a million instructions.
+        return intern(unsugar(opcode)[0]), shape
 
     # The methods with an underscore are for the reader that builds the module, which does not change afterwards.
 

@@ -14,7 +14,7 @@ import re
 from array import array
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from jaxprof.base.text import whole_number
 from jaxprof.hlo.shape import Shape, parse_shape
@@ -223,16 +223,34 @@ def read_metadata(inside: str) -> Metadata:
     return Metadata._make((*texts, *numbers, inside))
 
 
-_LINE_START = re.compile(r"\n[ \t]*+(ROOT[ \t]++(?!=))?%?([^\s=%,(){}\"/]++)[ \t]*+=[ \t]")
+_LINE_START = re.compile(
+    r"\n[ \t]*+(ROOT[ \t]++(?!=))?%?([^\s=%,(){}\"/]++)[ \t]*+=[ \t]"
+    # The shape and the opcode, where the shape is an array and the operands have no brackets.
+    r"(?a:([A-Za-z]\w*+\[[^\[\]\"\n]*+\](?:\{[^{}\"\n]*+\})?) ([A-Za-z][\w\-]*+)\((?=[^()\"/\n]*+\)))?"
+)
+Head: TypeAlias = "tuple[str, str] | None"
 _INSTRUCTION_START = re.compile(r"(ROOT\s++(?!=))?%?([^\s=%,(){}\"/]++)\s*+=\s*+(?=[(\w])")
 
 
-def split_instructions(text: str, start: int, end: int) -> tuple[list[str], array[int], int | None]:
-    """Split `text[start:end]`, the inside of a computation's braces, into instructions: their names, where each begins
-    and the last one ends, and the number of the one marked ROOT (the last, if there are several). What is no
-    instruction becomes one without a name."""
+class Split(NamedTuple):
+    """The inside of a computation's braces, split into instructions. What is no instruction is one without a name."""
+
+    names: list[str]
+    heads: list[Head]
+    """Shape as written and opcode of each instruction, if they could be read in passing; each pair is one object."""
+    starts: array[int]
+    """Where each instruction begins, and where the last one ends."""
+    inside: array[int]
+    """Where the operands of each instruction begin, which contain no brackets; 0 where `heads` has None."""
+    root: int | None
+    """Number of the instruction marked ROOT; the last, if there are several."""
+
+
+def split_instructions(text: str, start: int, end: int) -> Split:
     names: list[str] = []
-    starts = array("Q")
+    heads: list[Head] = []
+    known: dict[Head, Head] = {}
+    starts, inside = array("Q"), array("Q")
     roots: list[int] = []
     ahead = 2 * (end - start)
     """Characters that may still be looked at ahead, so that malformed text costs linear time as well."""
@@ -246,10 +264,18 @@ def split_instructions(text: str, start: int, end: int) -> tuple[list[str], arra
         if begin >= at:
             if at < begin:
                 _read_on(text, at, begin, names, starts, roots)
-            if line[1]:
+                _fill(heads, inside, len(names))
+            root, name, shape, opcode = line.groups()
+            if root:
                 roots.append(len(names))
-            names.append(line[2])
+            names.append(name)
             starts.append(begin)
+            if opcode:
+                head = shape, opcode
+                heads.append(known.setdefault(head, head))
+                inside.append(line.end())
+            else:
+                _fill(heads, inside, len(names))
             at = following.start() if following else end
             if text[at - 1] == "{" or text.find("\n", begin + 1, at) >= 0 or text.count('"', begin, at) % 2:
                 whole = _end_outside_brackets(text, begin, at)
@@ -259,8 +285,15 @@ def split_instructions(text: str, start: int, end: int) -> tuple[list[str], arra
                 at = whole if whole >= 0 else at
         line = following
     _read_on(text, at, end, names, starts, roots)
+    _fill(heads, inside, len(names))
     starts.append(end)
-    return names, starts, roots[-1] if roots else None
+    return Split(names, heads, starts, inside, roots[-1] if roots else None)
+
+
+def _fill(heads: list[Head], inside: array[int], count: int) -> None:
+    more = count - len(heads)
+    heads += [None] * more
+    inside.extend([0] * more)
 
 
 def _read_on(text: str, at: int, end: int, names: list[str], starts: array[int], roots: list[int]) -> None:
