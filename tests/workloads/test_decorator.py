@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import jaxprof
 from jaxprof.base.errors import UsageError
-from jaxprof.workloads.callables import layers
+from jaxprof.workloads.callables import function_as_written, layers, op_by_op
 from jaxprof.workloads.function import make, workload_of
 from jaxprof.workloads.model import Estimate, Parameter, Variant, workload_info
 from jaxprof.workloads.specs import parse
@@ -69,6 +69,39 @@ class Layer:
     @functools.partial(jax.jit, static_argnames=("self", "times"))
     def repeated(self, x, times=3):
         return times * x
+
+
+class Partial:
+    """As equinox's, which a method of its modules is under `filter_jit`."""
+
+    def __init__(self, func, *args):
+        self.func, self.args, self.keywords = func, args, {}
+
+    def __call__(self, *more):
+        return self.func(*self.args, *more)
+
+
+class BoundMethod:
+    """As equinox's, which every other method of its modules is."""
+
+    def __init__(self, function, owner):
+        self.__func__, self.__self__ = function, owner
+
+    def __call__(self, *more):
+        return self.__func__(self.__self__, *more)
+
+
+multiply = jax.jit(lambda factor, x: factor * x)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [Partial(multiply, 2), BoundMethod(multiply, 2), functools.partial(BoundMethod(multiply, 2)), Layer().compiled],
+)
+def test_compiled_method_has_a_variant_op_by_op(method):
+    plain = op_by_op(method)
+    assert [equation.primitive.name for equation in jax.make_jaxpr(plain)(3.0).eqns] == ["mul"]
+    assert plain(3.0) == method(3.0) == 6.0
 
 
 @pytest.mark.parametrize(("method", "factor"), [("compiled", 2), ("repeated", 3)])
@@ -260,7 +293,7 @@ def declared(**options):
 SIZE = Parameter(minimum=1)
 OUT_OF_BOUNDS = {"parameters": {"n": SIZE}, "presets": {"quick": {"n": 1}, "none": {"n": 0}}}
 WRONG = [
-    (lambda: adopted(step), r"nothing says what they are.*f32.*step_inputs\(\)"),
+    (lambda: adopted(step), r"nothing says what they are.*f32.*function_inputs\(\)"),
     (lambda: adopted(step, arguments=["f32[3]"]), r"f32\[3\].*missing a required argument: 'x'"),
     (lambda: adopted(step, arguments=["f32[2]", "3", "other=3"]), "other"),
     (lambda: adopted(gram, arguments=["f32[n,n]"]), "no parameter 'n'"),
@@ -479,6 +512,11 @@ def test_what_cannot_be_read_is_refused_with_the_way_to_write_it(text, what, hin
 def test_any_text_is_read_or_refused(text):
     with contextlib.suppress(UsageError):
         assert parse(text).text == text.strip()
+
+
+def test_source_of_a_compiled_method_is_the_users():
+    method = Partial(jax.jit(gram), 2)
+    assert function_as_written(method) is gram
 
 
 def test_layers_of_what_wraps_itself_or_more_for_ever_end():

@@ -44,6 +44,21 @@ class Model:
     def forward(x):
         return x + 1
 
+    @functools.partial(jax.jit, static_argnums=0)
+    def step(self, x):
+        return x - 1
+
+    @jaxprof.workload(inputs=lambda: (model, 2.0))
+    def declared_step(self, x):
+        return x - 1
+
+
+class Other(Model):
+    pass
+
+
+model = Model()
+
 
 if __name__ == "__main__":
     raise SystemExit("run as a script")
@@ -97,6 +112,7 @@ def test_a_built_in_name_is_the_catalogue_s():
         model.py:declared-one       -         declared-one
         model.py:half               f32[3]    model.py:half
         model.py:Model.forward      f32[3]    model.py:Model.forward
+        model.py:model.step         -         model.py:model.step
         model:gram                  f32[3,2]  model:gram
         package.inner.net:forward   f32[3]    package.inner.net:forward
         package/inner/net.py:forward  f32[3]  net.py:forward
@@ -148,6 +164,8 @@ def test_a_file_alone_lists_what_is_in_it():
         nowhere/at/all.py:gram      there is no file                          nowhere/at
         model.py:gramm              has no function 'gramm'                   Did you mean gram?
         model.py:zzz                has no function 'zzz'                     model.py:step
+        model.py:Model.step         method of a class, and needs an object    model.py:model.step
+        model.py:Other.step         needs an object of it                     other = Other(...), and give model.py
         model.py:SIZE               is not a function (its type is int)       model.py:gram
         model.py:gram               nothing says what they are                gram_inputs()
         broken.py:f                 broken.py, line 2:                        def f(:
@@ -181,6 +199,10 @@ def two(x, y):
 def none():
     return 1
 """
+
+
+def test_inputs_of_a_method_may_have_its_object():
+    assert find("model.py:Model.declared_step").name == "model.py:Model.declared_step"
 
 
 def test_a_function_without_inputs_borrows_them(folder):

@@ -30,7 +30,12 @@ def layers(function: object) -> Iterator[object]:
         if layer is None:
             return
         yield layer
-        layer = layer.func if isinstance(layer, functools.partial) else getattr(layer, "__wrapped__", None)
+        layer = getattr(layer, "func" if _is_partial(layer) else "__wrapped__", None)
+
+
+def _is_partial(function: object) -> bool:
+    """Return whether this is a partial: Python's, or equinox's, which a method of its modules is under `filter_jit`."""
+    return all(hasattr(function, name) for name in ("func", "args", "keywords"))
 
 
 def function_as_written(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -63,14 +68,21 @@ def source_of(function: Callable[..., Any]) -> str:
     return "".join(lines)
 
 
-def op_by_op(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function` without a jit around it; jits further inside stay."""
-    if isinstance(function, functools.partial):
-        return functools.partial(op_by_op(function.func), *function.args, **function.keywords)
-    if hasattr(function, "lower") and hasattr(function, "__wrapped__"):
+def op_by_op(function: Any) -> Callable[..., Any]:
+    """Return `function` without a jit around it, nor around what a partial or a method calls, be they Python's or
+    equinox's; jits further inside stay."""
+    if hasattr(function, "lower") and hasattr(function, "__wrapped__") and not inspect.ismethod(function):
         wrapped: Callable[..., Any] = function.__wrapped__
         return wrapped
-    return function
+    bound: functools.partial[Any]
+    if _is_partial(function):
+        bound = functools.partial(function.func, *function.args, **function.keywords)
+    elif hasattr(function, "__func__"):
+        bound = functools.partial(function.__func__, function.__self__)
+    else:
+        called: Callable[..., Any] = function
+        return called
+    return functools.partial(op_by_op(bound.func), *bound.args, **bound.keywords)
 
 
 def callable_for_jit(function: Callable[..., Any]) -> Callable[..., Any]:

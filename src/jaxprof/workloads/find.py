@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,13 +24,8 @@ from jaxprof.base.files import with_home
 from jaxprof.base.units import and_more
 from jaxprof.workloads import load_built_in, names
 from jaxprof.workloads.decorator import declaration_of
-from jaxprof.workloads.function import workload_of
+from jaxprof.workloads.function import INPUTS, SHARDINGS, beside, workload_of
 from jaxprof.workloads.model import Workload
-
-COMPANION = "_inputs"
-"""Suffix of an inputs function: `step_inputs`, in the same file, makes the arguments of `step`."""
-SHARDINGS = "_shardings"
-"""Suffix of the shardings: `step_shardings`, in the same file, is their list for those arguments, or returns it."""
 
 
 def find(target: str, arguments: Sequence[str] = (), argv: Sequence[str] = (), inputs_from: str = "") -> Workload:
@@ -97,8 +94,8 @@ def functions_in(module: ModuleType) -> list[str]:
         maker = getattr(value, "__module__", None)
         if maker == module.__name__ or (maker == "functools" and declaration_of(value) is not None):
             own.append(name)
-    beside = {name + ending for name in own for ending in (COMPANION, SHARDINGS)}
-    shown = [name for name in own if name not in beside]
+    belonging = {name + ending for name in own for ending in (INPUTS, SHARDINGS)}
+    shown = [name for name in own if name not in belonging]
     return sorted(shown, key=lambda name: declaration_of(vars(module)[name]) is None)
 
 
@@ -111,6 +108,8 @@ def _workload(
 ) -> Workload:
     """Return the workload `wanted` of a module. Raises UsageError. `location`: the module's name in a target."""
     function = _attribute(module, location, wanted)
+    if declaration_of(function) is None and not inputs_from:
+        _refuse_without_object(module, location, wanted)
     short = Path(location).name if location.endswith(".py") else location
     workload = workload_of(
         function,
@@ -153,14 +152,31 @@ def _attribute(module: ModuleType, location: str, wanted: str) -> Callable[..., 
     return called
 
 
+def _refuse_without_object(module: ModuleType, location: str, wanted: str) -> None:
+    """Raises UsageError for the method of a class, of which nothing says what object it is called with."""
+    path, _, name = wanted.rpartition(".")
+    owner = attrgetter(path)(module) if path else module
+    method = inspect.getattr_static(owner, name)
+    if not isinstance(owner, type) or isinstance(method, staticmethod | classmethod) or not hasattr(method, "__get__"):
+        return
+    objects = [key for key, value in vars(module).items() if isinstance(value, owner)]
+    object_name = owner.__name__.lower()
+    raise UsageError(
+        f"{location}:{wanted} is a method of a class, and needs an object of it",
+        f"Give that of one in the file: {and_more([f'{location}:{key}.{name}' for key in objects], 12)}."
+        if objects
+        else f"Make one in the file, {object_name} = {path}(...), and give {location}:{object_name}.{name}.",
+    )
+
+
 def _companion(module: ModuleType, name: str) -> Callable[..., Any] | None:
-    companion = vars(module).get(name + COMPANION)
+    companion = vars(module).get(beside(name, INPUTS))
     return companion if callable(companion) else None
 
 
 def _shardings(module: ModuleType, name: str) -> Sequence[Any] | Callable[..., Any] | None:
     """Return the function `NAME_shardings`, or the list under that name with an entry for each argument."""
-    written = vars(module).get(name + SHARDINGS)
+    written = vars(module).get(beside(name, SHARDINGS))
     return written if callable(written) or isinstance(written, list | tuple) else None
 
 

@@ -102,6 +102,15 @@ def find_named_tuple(path: str) -> type[Any]:
 
 _TOLERANCE = {"float64": 1e-9, "float32": 1e-4, "tf32": 1e-2, "bfloat16": 5e-2}
 _TWIN = Variant(name="numpy", how="numpy", description="NumPy on the host")
+INPUTS, SHARDINGS = "_inputs", "_shardings"
+"""Suffixes: `step_inputs`, in the same file, makes the arguments of `step`; `step_shardings` is their list for those
+arguments, or returns it."""
+
+
+def beside(target: str, suffix: str) -> str:
+    """Return the name in the same file that belongs to a function: `step_inputs` for `file.py:step` and for
+    `file.py:model.step`."""
+    return target.rpartition(":")[2].rpartition(".")[2] + suffix
 
 
 def workload_of(
@@ -299,7 +308,7 @@ def refuse_borrowed_misfit(workload: Workload, variant: Variant, parameters: Par
         raise UsageError(
             f"{workload.origin} takes {signature}, and cannot be called with the inputs of {workload.inputs_from} "
             f"({len(inputs)}): {error}",
-            f"Write {workload.origin.rpartition(':')[2]}_inputs() beside it, or give all sides the same with --arg.",
+            f"Write {beside(workload.origin, INPUTS)}() beside it, or give all sides the same with --arg.",
         ) from None
 
 
@@ -331,11 +340,10 @@ def _no_arguments(function: Callable[..., Any], origin: str, *, factory: bool) -
             return ()
     takes = str(signature) if signature is not None else "arguments"
     says = "makes a function" if factory else f"takes {takes}"
-    called = getattr(function_as_written(function), "__name__", "function")
     raise UsageError(
         f"{origin} {says}, and nothing says what {'its arguments' if factory else 'they'} are",
-        f'Give one spec for each: --arg "f32[1024,1024]". Or write {called}_inputs() in the same file, or decorate the '
-        "function with @jaxprof.workload(inputs=[...]).",
+        f'Give one spec for each: --arg "f32[1024,1024]". Or write {beside(origin, INPUTS)}() in the same file, or '
+        "decorate the function with @jaxprof.workload(inputs=[...]).",
     )
 
 
