@@ -74,6 +74,13 @@ def test_one_table_says_what_a_word_names(here):
         assert not resolve(word, runs=True).is_code, "who only reads is never given code"
 
 
+def test_standard_input_names_nothing(here):
+    with pytest.raises(UsageError, match="standard input"):
+        resolve("-")
+    shutil.copy(here / "a.jaxprof", here / "-")
+    assert resolve("-").kind is Kind.SESSION
+
+
 def test_a_kept_session_is_never_code_where_only_code_counts(here):
     for word in ("kept-by-selu", "last", "last:r1", "run.jaxprof.d", "dump", "app.py"):
         assert not resolve(word, code=True, kept=False).is_code

@@ -93,10 +93,23 @@ def test_that_nothing_is_kept_comes_before_that_there_is_no_base(call):
     assert (said.code, said.err) == (ExitCode.USAGE, call("export", "last").err)
 
 
-@pytest.mark.parametrize("base", ["", "--base selu:jit", "--base HEAD~1"])
-def test_missing_target_is_unknown(call, kept, base):
-    said = call("gate", "nosuch", *base.split(), "--fail-on", "kernels")
+@pytest.mark.parametrize("words", ["", "--fail-on kernels", "--base selu:jit --fail-on kernels", "--base HEAD~1"])
+def test_missing_target_is_unknown(call, kept, words):
+    said = call("gate", "nosuch", *words.split())
     assert (said.code, said.err.splitlines()[0]) == (2, "jaxprof: unknown path, workload or session 'nosuch'")
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("last --for h100", "gate last --for h100 --base OTHER --fail-on kernels"),
+        ("own.py:step", "gate own.py:step --fail-on kernels"),
+        ("selu --base selu:jax", "gate selu --base selu:jax --fail-on kernels"),
+    ],
+)
+def test_without_a_limit_the_whole_command_is_given(call, kept, words, line):
+    said = call("gate", *words.split())
+    assert (said.code, said.err.split("jaxprof ")[-1].strip()) == (ExitCode.USAGE, line)
 
 
 def test_no_command_shows_how_a_session_differs_from_itself(call, kept):

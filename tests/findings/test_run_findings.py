@@ -38,6 +38,7 @@ def test_a_program_is_recorded_again_unless_it_records_itself():
     assert model.record_again(program("module", "-m", "train")) == "jaxprof script --plain -m train"
     assert model.record_again(program("script", "-rf", "-x")) == "jaxprof script --plain ./-rf -x"
     assert model.record_again(program("record")) == ""
+    assert model.record_again(program("script", "-", "-x")) == "", "what came from standard input is gone"
     assert model.program_verification("s", program()) == f"{script} && jaxprof compare s last"
     assert model.program_verification("s", program("record")) == "jaxprof compare s last"
 

@@ -145,6 +145,11 @@ def resolve(
                 )
             return Target(str(path), kind_of(path), path, run)
     path = with_home(word)
+    if word == "-" and not path.exists():
+        raise UsageError(
+            "- names nothing: no session, profile or HLO is read from standard input",
+            "Write it to a file (... > FILE), and give that.",
+        )
     if os.path.exists(path):  # False for what cannot be a path, where `Path.exists` may raise
         if not word.endswith(".py") or path.is_dir():
             return Target(word, kind_of(path), path)

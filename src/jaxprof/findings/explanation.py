@@ -30,8 +30,9 @@ _STARTED = ("script", "module")
 
 
 def record_again(program: ProgramResult, *options: str) -> str:
-    """Return the command that records the program again with these options; empty for a program that records itself."""
-    if program.how not in _STARTED or not program.argv:
+    """Return the command that records the program again with these options; empty for one that records itself, or that
+    came from standard input."""
+    if program.how not in _STARTED or program.argv[:1] in ((), ("-",)):
         return ""
     path, *arguments = program.argv
     return command("script", "--plain", *options, path if path == "-m" else path_word(path), *arguments)

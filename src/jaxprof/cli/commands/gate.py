@@ -63,7 +63,6 @@ _HEAD = "HEAD"
     "--fail-on",
     "limits",
     multiple=True,
-    required=True,
     metavar="FACT[:N%]",
     help="Fail if it grows (by more than N %): kernels, flops, peak_bytes, collectives... or a time: run:5%, "
     "compile:20%. May be repeated.",
@@ -89,6 +88,12 @@ def command(target: str, base: str | None, limits: tuple[str, ...], strict: bool
     call), first_run, trace, lower, compile. Exit codes: 0 within, 1 a side failed, 3 a limit was exceeded, 4 undecided
     (--strict).
     """
+    program = resolve(target, code=True, runs=True)
+    if not limits:
+        session_of(program)  # what is not there is said first
+        more = [*([] if base or program.is_own else ["--base", "OTHER"]), "--fail-on", "kernels"]
+        line = shell_line("gate", *map(str, words_given(without=())), *more)
+        raise UsageError("no --fail-on says what must not grow", f"Limit an exact fact, or a time: {line}")
     parsed_limits = read_limits(limits)
     timed = any(limit.is_time for limit in parsed_limits)
     if timed and words["for_devices"]:
@@ -100,7 +105,6 @@ def command(target: str, base: str | None, limits: tuple[str, ...], strict: bool
     if not timed:
         refuse(TIMED, "applies to limits on times only, and none was given", "Limit a time: --fail-on run:5%.")
     timing = {name: words.pop(name) for name in TIMED}
-    program = resolve(target, code=True, runs=True)
     result, measured = _compare(program, base, parsed_limits, CompileOptions(**words), timing)
     path = measured.path if measured is not None else None
     if form == "json":
