@@ -23,7 +23,7 @@ GPUS = (
 
 
 def test_without_jax_the_machine_is_listed_all_the_same(call, monkeypatch):
-    monkeypatch.setattr("jaxprof.runner.interpreter.find_interpreter", lambda path: WITHOUT_JAX)
+    monkeypatch.setattr("jaxprof.cli.commands.devices.find_interpreter", lambda path: WITHOUT_JAX)
     said = call("devices")
     assert said.code == 0
     assert "has no jax" in said.err
@@ -45,7 +45,7 @@ def test_watch_is_for_a_person(call):
 )
 def test_gpu_of_a_driver_that_is_late_is_unknown(listing, said, call, monkeypatch):
     monkeypatch.setattr(nvml_threads(), "listing", lambda wait_seconds: listing)
-    monkeypatch.setattr(devices, "find_all", lambda interpreter: (GPUS[1:2], ""))
+    monkeypatch.setattr("jaxprof.cli.commands.devices.find_all", lambda interpreter: (GPUS[1:2], ""))
     answer = call("devices", "show", "5", "--format", "json")
     assert (answer.code, said in answer.err, said in answer.out) == (2, True, True)
 

@@ -212,7 +212,6 @@ def _result(text: str) -> CallToolResult:
 
 
 def _option_words(**options: str | Sequence[str]) -> list[str]:
-    """Return the options that have a value, an item each for those with several."""
     named = ((name.rstrip("_"), [value] if isinstance(value, str) else value) for name, value in options.items())
     return [f"--{name}={value}" for name, values in named for value in values if value]
 

@@ -302,7 +302,6 @@ def choose_view(*others: str) -> str | None:
 
 
 def _option(name: str) -> str:
-    """Return the parameter as the user writes it on the command line."""
     context = click.get_current_context()
     parameter = next((each for each in context.command.params if each.name == name), None)
     if parameter is None:

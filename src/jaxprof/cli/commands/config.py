@@ -3,11 +3,9 @@ makes a shell complete jaxprof's commands, names and sessions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import click
 
-from jaxprof.base.config import KEYS, SETTINGS, Config, config_path, keep, read_config, setting_value
+from jaxprof.base.config import KEYS, SETTINGS, config_path, keep, read_config, setting_value
 from jaxprof.base.text import safe
 from jaxprof.cli import options
 from jaxprof.cli.answers import print_answer
@@ -33,24 +31,18 @@ def show(form: str) -> None:
     """Print each setting in force, and where it is from."""
     config = read_config()
     keys = [(action, key, config.sources[f"{KEYS}.{action}"]) for action, key in config.keys.items()]
-    row = SettingsInForce(config, SETTINGS, config_path(), keys, clashes(check_keys(config.keys)))
-    print_answer(form, "config", row, _lines(config))
-
-
-def _lines(config: Config) -> Iterator[str]:
+    path = config_path()
+    row = SettingsInForce(config, SETTINGS, path, keys, clashes(check_keys(config.keys)))
     values = {}
     for name, value in config.values.items():
         words = f"{value:g} s" if isinstance(value, float) else value
         values[name] = ", ".join(words) if isinstance(words, tuple) else words
-    rows = [(setting.name, values.get(setting.name, "-"), f"  ({setting.means})") for setting in SETTINGS]
-    rows += [(f"{KEYS}.{action}", key, "") for action, key in config.keys.items()]
-    for name, value, means in rows:
-        yield safe(f"{name:<17} {value:<20} {config.sources.get(name, 'not set')}{means}")
-    for clash in clashes(check_keys(config.keys)):
-        yield safe(f"! {clash}")
-    path = config_path()
-    yield ""
-    yield safe(f"Your file is {path}{'' if path.exists() else ', which does not exist yet'}.")
+    shown = [(setting.name, values.get(setting.name, "-"), f"  ({setting.means})") for setting in SETTINGS]
+    shown += [(f"{KEYS}.{action}", key, "") for action, key in config.keys.items()]
+    lines = [f"{name:<17} {value:<20} {config.sources.get(name, 'not set')}{means}" for name, value, means in shown]
+    lines += [f"! {clash}" for clash in row.clashes]
+    lines += ["", f"Your file is {path}{'' if path.exists() else ', which does not exist yet'}."]
+    print_answer(form, "config", row, map(safe, lines))
 
 
 @command.command("set")

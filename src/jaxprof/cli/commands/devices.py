@@ -10,7 +10,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -19,12 +18,16 @@ from jaxprof.base.units import counted
 from jaxprof.cli import options
 from jaxprof.cli.answers import print_answer
 from jaxprof.cli.output import confirm, format_option, note, print_text
-
-if TYPE_CHECKING:
-    from jaxprof.devices import Device
-    from jaxprof.devices.absent.machine import Vendor
-    from jaxprof.devices.live.host import Monitor
-    from jaxprof.devices.live.nvidia import NvidiaListing
+from jaxprof.devices import Device
+from jaxprof.devices.absent.machine import CHIPS, Vendor
+from jaxprof.devices.inventory.machine import parse_device
+from jaxprof.devices.live.host import Monitor
+from jaxprof.devices.live.nvidia import NvidiaListing, nvml_threads
+from jaxprof.facts.devices import TARGETS, list_devices
+from jaxprof.report.device_list import device_pieces, devices_text
+from jaxprof.report.renderers import Table, report_lines, text_lines
+from jaxprof.runner.device_choice import find_all
+from jaxprof.runner.interpreter import find_interpreter
 
 VENDORS = ("nvidia", "tpu")
 PATIENCE_SECONDS = 8.0
@@ -45,9 +48,6 @@ def command() -> None:
 @format_option("text", "json")
 def list_(python: Path | None, watch: bool, form: str) -> None:
     """List devices, those that JAX does not use with the fix."""
-    from jaxprof.facts.devices import list_devices
-    from jaxprof.report.device_list import devices_text
-
     if watch and form == "json":
         raise UsageError("--watch is a list for a person", "Ask for --format json as often as you need it.")
     devices, listing = _find(python)
@@ -70,12 +70,6 @@ def show(device: str, python: Path | None, form: str) -> None:
 
     DEVICE is its name in the list, cuda:2, or its number in nvidia-smi, 2.
     """
-    from jaxprof.devices.inventory.machine import parse_device
-    from jaxprof.devices.live.nvidia import nvml_threads
-    from jaxprof.facts.devices import list_devices
-    from jaxprof.report.device_list import device_pieces
-    from jaxprof.report.renderers import report_lines
-
     devices, listing = _find(python)
     by_name = {each.machine_index: each.id for each in devices if each.machine_index} | {
         each.id: each.id for each in devices
@@ -97,10 +91,6 @@ def show(device: str, python: Path | None, form: str) -> None:
 
 def _find(python: Path | None) -> tuple[Sequence[Device], NvidiaListing]:
     """Return all devices, and what NVIDIA's driver lists; note who could not be asked."""
-    from jaxprof.devices.live.nvidia import nvml_threads
-    from jaxprof.runner.device_choice import find_all
-    from jaxprof.runner.interpreter import find_interpreter
-
     interpreter = find_interpreter(python)
     listing = nvml_threads().listing(PATIENCE_SECONDS)
     if listing.late:
@@ -113,8 +103,6 @@ def _find(python: Path | None) -> tuple[Sequence[Device], NvidiaListing]:
 
 def _start_monitor(devices: Sequence[Device]) -> Monitor:
     """Return a monitor of the devices whose next reading tells how busy the cores are."""
-    from jaxprof.devices.live.host import Monitor
-
     monitor = Monitor(devices)
     monitor.read(PATIENCE_SECONDS)
     time.sleep(WINDOW_SECONDS)
@@ -133,10 +121,6 @@ def target() -> None:
 @format_option("text", "json")
 def list_targets(form: str) -> None:
     """List the devices that jaxprof can compile for."""
-    from jaxprof.devices.absent.machine import CHIPS
-    from jaxprof.facts.devices import TARGETS
-    from jaxprof.report.renderers import Table, text_lines
-
     print_answer(form, "targets", {"targets": CHIPS}, text_lines(Table(TARGETS, CHIPS), indent=""))
 
 
@@ -151,7 +135,6 @@ def install(vendor: Vendor, yes: bool, python: Path | None, allow_unpinned: bool
     Shows the download size and the licences first. Each file must have the SHA-256 that this jaxprof knows of it.
     """
     from jaxprof.devices.absent import wheels
-    from jaxprof.runner.interpreter import find_interpreter
 
     interpreter = find_interpreter(python)
     kit = wheels.KITS[vendor]

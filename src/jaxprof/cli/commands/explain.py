@@ -92,7 +92,6 @@ def command(file: str | None, code: str | None, fail_on: str | None, form: str) 
 
 
 def _print_code(code: str, form: str) -> None:
-    """Print the entry of a finding in the catalogue, or a line for each entry."""
     from jaxprof.findings.catalogue import SOURCES, entries, find_entry
 
     if code == "all":

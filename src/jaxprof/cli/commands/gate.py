@@ -127,7 +127,8 @@ def _exit_code(result: GateResult, measured: Outcome | None, *, strict: bool) ->
 def _compare(
     target: Target, base: str | None, limits: Sequence[GateLimit], compiling: CompileOptions, timing: Mapping[str, Any]
 ) -> tuple[GateResult, Outcome | None]:
-    """Judge each limit. Return the result, and what was measured for limits on times, with the parameters `timing`."""
+    """Judge each limit. Return the result, and what was measured for limits on times, with the parameters `timing`: A
+    is the base and B the target. Raises UsageError for sides that do not fit."""
     rows: list[GateRow] = []
     notes: list[str] = []
     measured: Outcome | None = None
@@ -148,7 +149,30 @@ def _compare(
                 raise found.as_base_error(error) from error
             rows, notes = judge_programs(found.about, before, _programs(target, compiling), judged_alone)
         if together:
-            measured = _measure_times(target, found, compiling, timing, timed)
+            revision = found.revision
+            sides = (target if revision else found.target, target)
+            chosen = {each for each in (*(side.variant for side in sides), compiling.variant) if each}
+            if len(chosen) > 1:
+                words = " and ".join(sorted(chosen))
+                raise UsageError(f"both sides are measured as one variant, not as {words}", "Name one.")
+            of_sides = {
+                "revision": found.about.name if revision is not None else None,
+                "arguments": compiling.arguments,
+                "settings": compiling.settings,
+                "python": str(compiling.python) if compiling.python else None,
+            }
+            read = sides_of(sides, of_sides, revision)
+            with TemporaryFolder("gate") as folder:
+                measured = measure(
+                    read,
+                    folder,
+                    timing,
+                    device=compiling.device,
+                    variant=next(iter(chosen), "jit"),
+                    preset=compiling.preset,
+                    arguments=compiling.arguments,
+                    half_width=HALF_WIDTH if all(limit.fact == "run" for limit in timed) else None,
+                )
             (compared,) = ab_results(measured.session)
             rows += judge_times(label_of(compared.versus[0].run), compared, timed)
     return GateResult(found.about, tuple(rows), tuple(notes), compared), measured
@@ -230,34 +254,6 @@ def _no_revision(target: Target, word: str | None) -> UsageError | None:
             "Name the base: --base origin/main, --base HEAD~1.",
         )
     return None
-
-
-def _measure_times(
-    target: Target, base: FoundBase, compiling: CompileOptions, timing: Mapping[str, Any], limits: Sequence[GateLimit]
-) -> Outcome:
-    """Measure both sides, A the base and B the target, with `timing`. Raises UsageError for sides that do not fit."""
-    revision = base.revision
-    sides = (target if revision else base.target, target)
-    if len(chosen := {each for each in (*(side.variant for side in sides), compiling.variant) if each}) > 1:
-        raise UsageError(f"both sides are measured as one variant, not as {' and '.join(sorted(chosen))}", "Name one.")
-    words = {
-        "revision": base.about.name if revision is not None else None,
-        "arguments": compiling.arguments,
-        "settings": compiling.settings,
-        "python": str(compiling.python) if compiling.python else None,
-    }
-    read = sides_of(sides, words, revision)
-    with TemporaryFolder("gate") as folder:
-        return measure(
-            read,
-            folder,
-            timing,
-            device=compiling.device,
-            variant=next(iter(chosen), "jit"),
-            preset=compiling.preset,
-            arguments=compiling.arguments,
-            half_width=HALF_WIDTH if all(limit.fact == "run" for limit in limits if limit.is_time) else None,
-        )
 
 
 def _programs(target: Target, compiling: CompileOptions, variables: Mapping[str, str] | None = None) -> list[Program]:

@@ -101,7 +101,14 @@ def command(file: str, python: Path | None, follow: bool, **words: Any) -> int |
         refuse_others(
             "does not apply to a profile that is kept", "file", "keep", "out", "force", "profile_run", "host", "form"
         )
-        _keep(target, words["out"], words["form"], force=words["force"])
+        session_path = _new_session(words["out"], words["form"], force=words["force"])
+        path, kind = target.path, target.kind
+        if path is None:
+            raise missing_file(target.word)
+        if kind is Kind.JOB or (path.is_file() and kind in (Kind.HLO, Kind.SESSION)):
+            printing = "hlo" if kind is Kind.HLO else "open"
+            raise FileRefusedError(f"{path} is {kind.value}, not a profile", f"jaxprof {printing} {path} prints it.")
+        _import(path, session_path, words["form"], force=words["force"])
         return None
     is_printed = choose_view() is not None or is_given("form") or is_given("run_id") or terminal_problem()
     if is_printed and not follow and not is_given("python"):
@@ -149,17 +156,6 @@ def launch_app(
     from jaxprof.tui.shell.launch import launch
 
     return launch(path, interpreter=interpreter, follow=follow, profile=profile)
-
-
-def _keep(profile: Target, out: Path | None, form: str, *, force: bool) -> None:
-    target = _new_session(out, form, force=force)
-    path, kind = profile.path, profile.kind
-    if path is None:
-        raise missing_file(profile.word)
-    if kind is Kind.JOB or (path.is_file() and kind in (Kind.HLO, Kind.SESSION)):
-        printing = "hlo" if kind is Kind.HLO else "open"
-        raise FileRefusedError(f"{path} is {kind.value}, not a profile", f"jaxprof {printing} {path} prints it.")
-    _import(path, target, form, force=force)
 
 
 def _new_session(out: Path | None, form: str, *, force: bool) -> Path:
@@ -237,18 +233,15 @@ def _print(target: Target, run_id: str | None, form: str) -> int:
             from jaxprof.report.session_text import profile_text, to_text
 
             print_report([(profile_text if session.is_profile else to_text)(session)], form)
-        return ExitCode.OK if found.imported is None else _completeness(found.imported)
+        if found.imported is None:
+            return ExitCode.OK
+        from jaxprof.trace.checks import INCOMPLETE
 
-
-def _completeness(profile: Session) -> ExitCode:
-    """Return whether the whole profile was read; if not, print on stderr what is missing, in every form of the
-    answer."""
-    from jaxprof.trace.checks import INCOMPLETE
-
-    unread = [each for run in profile.runs.values() for each in run.warnings if each.code == INCOMPLETE]
-    for warning in unread:
-        note(f"note: {warning.message}. {warning.advice}")
-    return ExitCode.NOT_WHOLE if unread else ExitCode.OK
+        # What could not be read of a profile is said on stderr in every form of the answer.
+        unread = [each for run in found.imported.runs.values() for each in run.warnings if each.code == INCOMPLETE]
+        for warning in unread:
+            note(f"note: {warning.message}. {warning.advice}")
+        return ExitCode.NOT_WHOLE if unread else ExitCode.OK
 
 
 def _with_one_run(session: Session, run_id: str | None, *, with_baseline: bool) -> Session:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -24,7 +24,7 @@ from jaxprof.session.log import Library
 from jaxprof.session.log.library import none_kept, read_job_entry
 
 if TYPE_CHECKING:
-    from jaxprof.query.execution import QueriedSession, SqlAnswer
+    from jaxprof.query.execution import QueriedSession
 
 _EXAMPLE = 'jaxprof query last "SELECT variant, median_seconds FROM runs"'
 _ROWS = 50
@@ -61,7 +61,7 @@ def command(words: tuple[str, ...], every: bool, schema: bool, form: str) -> Non
         else:
             raise no_form("--schema", form, "text", "json")
         return
-    from jaxprof.query.execution import execute, memory_errors
+    from jaxprof.query.execution import execute, memory_errors, plain_value, rows_table
 
     *names, sql = words or ("",)
     if sql == "-":
@@ -81,15 +81,27 @@ def command(words: tuple[str, ...], every: bool, schema: bool, form: str) -> Non
         answer = stack.enter_context(execute(sql, sources))
         notes(f"note: {notice}" for notice in answer.notices)
         with memory_errors():
-            _print(answer, form)
+            schema_of_rows = answer.reader.schema
+            if form == "csv":
+                print_csv(rows_table(schema_of_rows, answer.rows()))
+            elif form == "json":
+                rows = (dict(zip(answer.names, map(plain_value, row), strict=True)) for row in answer.rows())
+                print_json("query", {"rows": rows, "notices": answer.notices}, [command_line("query", "--schema")])
+            else:
+                found, more = answer.first(row_limit(_ROWS))
+                listed = rows_table(schema_of_rows, found)
+                print_lines(text_lines(listed, indent="", all_columns=True) if found else ["no rows"])
+                if more:
+                    note(f"note: there are more rows than {len(found)}; --limit N prints more of them, --full all")
 
 
 def _sources(
     names: Sequence[str], every: bool, stack: ExitStack, *, processes_wanted: bool = False
 ) -> list[QueriedSession]:
-    """Return the sessions of these names, each once; a profile is read as a session. `processes_wanted`: also return
-    the rows of a job's processes, as far as roll-ups have them. Raises JaxprofError."""
-    from jaxprof.query.execution import QueriedSession
+    """Return the sessions of these names, each once, of a job one a process; a profile is read as a session.
+    `processes_wanted`: also return the rows of a job's processes, as far as roll-ups have them. Raises JaxprofError."""
+    from jaxprof.jobs.folder import job_sessions, missing_of, no_session_in
+    from jaxprof.query.execution import QueriedSession, rows_without_sessions
 
     found: list[QueriedSession] = []
     if every:
@@ -99,46 +111,21 @@ def _sources(
     for name in names:
         target = resolve(name, note, jobs=True)
         folder = target.path
-        inside = _sessions_in(folder, target.kind) if folder is not None and folder.is_dir() else []
-        rolled: dict[Path, Any] = {}
-        if folder is not None and inside and processes_wanted:
-            from jaxprof.query.execution import rows_without_sessions
-
-            rolled = rows_without_sessions(folder)
+        inside: list[Path] = []
+        if folder is not None and target.kind is Kind.JOB:
+            of_processes, left_out = job_sessions(folder)
+            if not of_processes:
+                raise no_session_in(folder)
+            outline = read_job_entry(folder).job
+            count = min(outline.count or 0 if outline is not None else 0, PROCESSES.most)
+            left_out += missing_of(count, {index for index, _ in of_processes})
+            notes(f"note: {notice}" for notice in left_out)
+            inside = [path for _, path in of_processes]
+        elif folder is not None and folder.is_dir():
+            inside = sorted(folder.glob(f"*{EXTENSION}"))
+        rolled = rows_without_sessions(folder) if folder is not None and inside and processes_wanted else {}
         found += (QueriedSession(path, optional=True, process=rolled.get(path)) for path in inside)
         if not inside:
             source = stack.enter_context(open_recorded(target))
             found.append(QueriedSession(source.given, source.imported))
     return list({asked.path.resolve(): asked for asked in found}.values())
-
-
-def _sessions_in(folder: Path, kind: Kind) -> list[Path]:
-    """Return the sessions in a folder, of a job one a process, with a note of the rest. Raises FileRefusedError."""
-    from jaxprof.jobs.folder import job_sessions, missing_of, no_session_in
-
-    if kind is not Kind.JOB:
-        return sorted(folder.glob(f"*{EXTENSION}"))
-    found, left_out = job_sessions(folder)
-    if not found:
-        raise no_session_in(folder)
-    outline = read_job_entry(folder).job
-    count = min(outline.count or 0 if outline is not None else 0, PROCESSES.most)
-    left_out += missing_of(count, {index for index, _ in found})
-    notes(f"note: {notice}" for notice in left_out)
-    return [path for _, path in found]
-
-
-def _print(answer: SqlAnswer, form: str) -> None:
-    from jaxprof.query.execution import plain_value, rows_table
-
-    schema = answer.reader.schema
-    if form == "csv":
-        print_csv(rows_table(schema, answer.rows()))
-    elif form == "json":
-        rows = (dict(zip(answer.names, map(plain_value, row), strict=True)) for row in answer.rows())
-        print_json("query", {"rows": rows, "notices": answer.notices}, [command_line("query", "--schema")])
-    else:
-        found, more = answer.first(row_limit(_ROWS))
-        print_lines(text_lines(rows_table(schema, found), indent="", all_columns=True) if found else ["no rows"])
-        if more:
-            note(f"note: there are more rows than {len(found)}; --limit N prints more of them, --full all")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ from jaxprof.facts import Fact, column, pick
 from jaxprof.facts.answers import WORKLOAD
 from jaxprof.report.renderers import Table, text_lines, wrap
 from jaxprof.runner.new_session import new_writer
-from jaxprof.workloads.model import Parameter, WorkloadInfo, workload_info
+from jaxprof.workloads.model import Parameter, workload_info
 
 if TYPE_CHECKING:
     from jaxprof.runner.planning import PlannedRun, PlanOptions
@@ -104,7 +103,11 @@ def command(
 
     refuse_to_run("jaxprof run")
     if source is not None:
-        _refuse_beside_source(devices)
+        which = "jaxprof open SESSION lists its runs; --from SESSION:r2 is one of them."
+        fixed = ("names", "everything", "variants", "preset", "settings", "sweep", "arguments")
+        refuse(fixed, "is fixed by the session that --from repeats", which)
+        if len(devices) > 1:
+            raise UsageError("--from takes one --device", "The session fixes what is run; name one device for it.")
     interpreter = find_interpreter(python)
     sizes = read_settings(settings)
     swept = sweep.partition("=")[0].strip()
@@ -137,17 +140,8 @@ def command(
     return outcome.exit_code
 
 
-_FIXED_BY_THE_SESSION = ("names", "everything", "variants", "preset", "settings", "sweep", "arguments")
 _CHANGES = ("budget_seconds", "launches", "max_seconds", "keep_constants", "compilation_cache", "seed")
 """Plan options that change how the runs of a session are repeated."""
-
-
-def _refuse_beside_source(devices: Sequence[str]) -> None:
-    """Refuse options that cannot be given with `--from`."""
-    which = "jaxprof open SESSION lists its runs; --from SESSION:r2 is one of them."
-    refuse(_FIXED_BY_THE_SESSION, "is fixed by the session that --from repeats", which)
-    if len(devices) > 1:
-        raise UsageError("--from takes one --device", "The session fixes what is run; name one device for it.")
 
 
 def _plan_again(source: str, chosen: PlanOptions, ask: Ask) -> list[PlannedRun]:
@@ -191,25 +185,15 @@ def _print_catalogue(name: str | None, python: Path | None, arguments: tuple[str
         infos = workloads.infos() if target is None else [workload_info(workloads.load_built_in(target.word))]
     several = name is None or len(infos) > 1
     next_commands = [command_line("run", *(["--describe"] if several else []), info.target) for info in infos[:1]]
-    if not several:
-        print_answer(form, "workload", {"workloads": infos}, _detail_lines(infos[0]), next_commands)
+    if several:
+        names_of = column("variants", lambda info: ", ".join(variant.name for variant in info.variants), widest=60)
+        listed = text_lines(Table((*pick(WORKLOAD, "name", "title"), names_of), infos), indent="")
+        print_answer(form, "workloads", {"workloads": infos}, listed, next_commands)
+        if name is not None and form == "text":
+            note(f"jaxprof run --describe {infos[0].origin} describes one.")
         return
-    variants = column("variants", lambda info: ", ".join(variant.name for variant in info.variants), widest=60)
-    listed = text_lines(Table((*pick(WORKLOAD, "name", "title"), variants), infos), indent="")
-    print_answer(form, "workloads", {"workloads": infos}, listed, next_commands)
-    if name is not None and form == "text":
-        note(f"jaxprof run --describe {infos[0].origin} describes one.")
-
-
-def _code(name: str) -> Target:
-    """Return what NAME is: a workload, a function, a file or a module, never a kept session."""
-    return resolve(name, note, code=True, kept=False)
-
-
-def _detail_lines(info: WorkloadInfo) -> Iterator[str]:
-    yield safe(f"{info.name}: {info.title}")
-    yield ""
-    yield from wrap(info.description, first="")
+    (info,) = infos
+    lines = [safe(f"{info.name}: {info.title}"), "", *wrap(info.description, first="")]
     if info.parameters:
 
         def preset_column(preset: str) -> Fact[Parameter]:
@@ -217,16 +201,19 @@ def _detail_lines(info: WorkloadInfo) -> Iterator[str]:
 
         bounds = column("bounds", lambda each: each.bounds or "-")
         columns = (column("parameter", "name"), *map(preset_column, info.presets), bounds, column("", "description"))
-        yield ""
-        yield from text_lines(Table(columns, info.parameters), indent="")
+        lines += ["", *text_lines(Table(columns, info.parameters), indent="")]
     variants = (
         column("variant", lambda variant: variant.name + (" (baseline)" if variant.name == info.baseline else "")),
         column("how", "how"),
         column("", "description"),
     )
-    yield ""
-    yield from text_lines(Table(variants, info.variants), indent="")
+    lines += ["", *text_lines(Table(variants, info.variants), indent="")]
     for source, names in grouped((each.source, each.name) for each in info.variants if each.source).items():
-        yield ""
-        yield safe(f"{', '.join(names)}:")
-        yield from (f"    {line}".rstrip() for line in safe_lines(source.rstrip()))
+        lines += ["", safe(f"{', '.join(names)}:")]
+        lines += (f"    {line}".rstrip() for line in safe_lines(source.rstrip()))
+    print_answer(form, "workload", {"workloads": infos}, lines, next_commands)
+
+
+def _code(name: str) -> Target:
+    """Return what NAME is: a workload, a function, a file or a module, never a kept session."""
+    return resolve(name, note, code=True, kept=False)

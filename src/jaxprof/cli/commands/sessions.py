@@ -3,9 +3,8 @@ jaxprof itself and for other engines. Listing folds no session."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -22,10 +21,6 @@ from jaxprof.facts.answers import ENTRY
 from jaxprof.remote.url import path_here
 from jaxprof.session.log import Entry, Library
 from jaxprof.session.log.library import bytes_on_disk
-
-if TYPE_CHECKING:
-    from jaxprof.rollup.making import RollUpReport
-
 
 _LARGEST = 1 << 60
 
@@ -171,20 +166,17 @@ def rollup(folder: str, workers: int | None, every: bool, form: str) -> int:
     if problem := compact_all(path):
         notices.append(f"the tables of all processes were not put together in one file each: {problem}")
     data = {"folder": str(path), "processes": reports, "notices": notices}
-    print_answer(form, "rollup", data, _rollup_lines(path, reports, notices), [command_line("open", path)])
-    return ExitCode.FAILED if any(report.error for report in reports) else ExitCode.OK
-
-
-def _rollup_lines(folder: Path, reports: list[RollUpReport], notices: list[str]) -> Iterator[str]:
-    yield from (f"! {notice}" for notice in notices)
+    lines = [f"! {notice}" for notice in notices]
     for report in reports:
-        yield from (f"! {report.session}: {notice}" for notice in report.notices)
+        lines += (f"! {report.session}: {notice}" for notice in report.notices)
         if report.error:
-            yield f"✗ {report.session}: {report.error}"
+            lines.append(f"✗ {report.session}: {report.error}")
     made = [report for report in reports if report.bytes is not None]
-    size = sum(report.bytes or 0 for report in made)
-    total = sum(report.session_bytes or 0 for report in made)
     if made:
-        yield f"{counted(len(made), 'roll-up')} in {folder}: {bytes_(size)}, of {bytes_(total)} of sessions"
+        written = sum(report.bytes or 0 for report in made)
+        total = sum(report.session_bytes or 0 for report in made)
+        lines.append(f"{counted(len(made), 'roll-up')} in {path}: {bytes_(written)}, of {bytes_(total)} of sessions")
     elif not reports:
-        yield f"every roll-up in {folder} is up to date"
+        lines.append(f"every roll-up in {path} is up to date")
+    print_answer(form, "rollup", data, lines, [command_line("open", path)])
+    return ExitCode.FAILED if any(report.error for report in reports) else ExitCode.OK
