@@ -53,7 +53,15 @@ def collect(address: Address, seconds: float, folder: Path, interpreter: Interpr
     UsageError if nothing listens there or xprof is missing, WorkerError if no profile came."""
     if interpreter.jax is None:
         raise UsageError(f"{interpreter.path} has no jax", "--python PATH names one that has jax and xprof.")
-    host = _reachable(address)
+    try:
+        with socket.create_connection((address.host, address.port), 5.0) as connection:
+            host = str(connection.getpeername()[0])
+    except socket.gaierror:
+        raise UsageError(f"there is no host {address.host!r}", _EXAMPLE) from None
+    except TimeoutError:
+        raise UsageError(f"{address} does not answer", "Behind a firewall, an SSH tunnel helps.") from None
+    except OSError as error:
+        raise UsageError(f"nobody listens at {address}: {system_words(error)}", _LISTENS_ELSEWHERE) from None
     command = [
         *python_words(interpreter.path, "-u", "-m", "jax.collect_profile"),
         *(str(address.port), str(round(seconds * 1000))),
@@ -61,27 +69,29 @@ def collect(address: Address, seconds: float, folder: Path, interpreter: Interpr
         *("--no_perfetto_link", "--python_tracer_level=0"),
     ]
     with _child(command) as process:
-        output = _output_until_written(process, time.monotonic() + seconds + PATIENCE_SECONDS)
-        if output is None:
-            raise WorkerError(
-                f"{address} accepted the request but sent no profile within {seconds + PATIENCE_SECONDS:.0f} s",
-                "Is it a profiler's port? The server of jax 0.7.2 does not answer xprof; those of 0.10 and 0.12 do.",
-            )
-        if _WRITTEN not in output:
-            raise _failure(output.decode(errors="replace"), address, seconds, interpreter)
-
-
-def _reachable(address: Address) -> str:
-    """Return the numeric address that accepts connections. Raises UsageError."""
-    try:
-        with socket.create_connection((address.host, address.port), 5.0) as connection:
-            return str(connection.getpeername()[0])
-    except socket.gaierror:
-        raise UsageError(f"there is no host {address.host!r}", _EXAMPLE) from None
-    except TimeoutError:
-        raise UsageError(f"{address} does not answer", "Behind a firewall, an SSH tunnel helps.") from None
-    except OSError as error:
-        raise UsageError(f"nobody listens at {address}: {system_words(error)}", _LISTENS_ELSEWHERE) from None
+        written = _output_until_written(process, time.monotonic() + seconds + PATIENCE_SECONDS)
+    if written is None:
+        raise WorkerError(
+            f"{address} accepted the request but sent no profile within {seconds + PATIENCE_SECONDS:.0f} s",
+            "Is it a profiler's port? The server of jax 0.7.2 does not answer xprof; those of 0.10 and 0.12 do.",
+        )
+    if _WRITTEN in written:
+        return
+    output = written.decode(errors="replace")
+    if "xprof" in output and ("ImportError" in output or "ModuleNotFoundError" in output):
+        raise UsageError(
+            f"taking a profile over the network needs xprof, which {interpreter.path} does not have",
+            f"{interpreter.path} -m pip install xprof; --python PATH names another interpreter.",
+        )
+    if "failed to connect" in output:
+        raise UsageError(f"nobody answers at {address}", _LISTENS_ELSEWHERE)
+    if "No trace event" in output:
+        raise WorkerError(
+            f"nothing was captured: the program at {address} ran nothing in these {seconds:g} s",
+            "Capture while it works, or for longer: --seconds 10.",
+        )
+    last = next((line for line in reversed(output.splitlines()) if line.strip()), "it reported no reason")
+    raise WorkerError(f"jax.collect_profile failed: {last.strip()}", "xprof and jax may be of versions too far apart.")
 
 
 @contextmanager
@@ -116,20 +126,3 @@ def _output_until_written(process: subprocess.Popen[bytes], until: float) -> byt
         # It may quote what a server sends without end.
         output = (output + data)[-(1 << 16) :]
     return output
-
-
-def _failure(output: str, address: Address, seconds: float, interpreter: Interpreter) -> UsageError | WorkerError:
-    if "xprof" in output and ("ImportError" in output or "ModuleNotFoundError" in output):
-        return UsageError(
-            f"taking a profile over the network needs xprof, which {interpreter.path} does not have",
-            f"{interpreter.path} -m pip install xprof; --python PATH names another interpreter.",
-        )
-    if "failed to connect" in output:
-        return UsageError(f"nobody answers at {address}", _LISTENS_ELSEWHERE)
-    if "No trace event" in output:
-        return WorkerError(
-            f"nothing was captured: the program at {address} ran nothing in these {seconds:g} s",
-            "Capture while it works, or for longer: --seconds 10.",
-        )
-    last = next((line for line in reversed(output.splitlines()) if line.strip()), "it reported no reason")
-    return WorkerError(f"jax.collect_profile failed: {last.strip()}", "xprof and jax may be of versions too far apart.")

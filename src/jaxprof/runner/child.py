@@ -177,15 +177,8 @@ class ChildProcess:
         for key, _ in self._selector.select(timeout_seconds if self.alive else 0):
             events += self._take(key.data, key.fd) or []
         self.over = not self.alive  # checked after the read, which may have found nothing but the end
-        if self.over:
-            events += self._drain()
-        self._after_read()
-        return events
-
-    def _drain(self) -> list[Event]:
-        """Return the events still in the pipes. The child has ended, so all that it wrote is there: no read waits."""
-        events: list[Event] = []
-        for name, descriptor in self._descriptors().items():
+        # What the ended child wrote is in the pipes, so no read waits.
+        for name, descriptor in self._descriptors().items() if self.over else ():
             if name == "end":
                 continue
             # A process that the child left behind may go on writing for ever.
@@ -194,6 +187,7 @@ class ChildProcess:
                 events += came or []
                 if came is None or name not in self._descriptors():
                     break
+        self._after_read()
         return events
 
     def kill(self) -> None:

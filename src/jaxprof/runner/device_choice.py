@@ -6,7 +6,7 @@ JAX lists its devices in a child process, and only if something other than `cpu:
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from jaxprof.base.errors import JaxprofError, UsageError
 from jaxprof.base.text import safe
@@ -120,17 +120,16 @@ def default_for(interpreter: Interpreter, platforms: str) -> tuple[str, str]:
     if any(device.platform != "cpu" and device.used_by_jax is not False for device in devices):
         devices, problem = _as_jax_sees(devices, interpreter)
     chosen = default_device(devices)
-    why = f"JAX could not list its devices: {problem}" if problem else _why_unused(devices)
-    if not why and platforms:
+    # Not of every platform: many a laptop has a GPU of AMD or Apple that JAX cannot use at all.
+    unused = [
+        each for each in devices if each.used_by_jax is False and each.platform in ("cuda", "tpu") and not each.mig
+    ]
+    why = ""
+    if problem:
+        why = f"JAX could not list its devices: {problem}"
+    elif unused:
+        reason = "; ".join(filter(None, (unused[0].reason, unused[0].hint)))
+        why = f"JAX does not use {unused[0].id} ({unused[0].kind or unused[0].platform}): {' '.join(reason.split())}"
+    elif platforms:
         why = f"JAX_PLATFORMS={platforms!r} names no other device of this machine"
     return chosen, why if chosen == HOST else ""
-
-
-def _why_unused(devices: Iterable[Device]) -> str:
-    """Return why JAX does not use the first accelerator, with the fix; empty if there is none that it could use."""
-    for device in devices:
-        # Not of every platform: many a laptop has a GPU of AMD or Apple that JAX cannot use at all.
-        if device.used_by_jax is False and device.platform in ("cuda", "tpu") and not device.mig:
-            why = "; ".join(filter(None, (device.reason, device.hint)))
-            return f"JAX does not use {device.id} ({device.kind or device.platform}): {' '.join(why.split())}"
-    return ""

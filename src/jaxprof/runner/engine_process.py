@@ -310,7 +310,6 @@ class EngineRun:
         return isinstance(event, RunFinished) and event.run in ("", self.run)
 
     def _end_in_time(self, following_seconds: float, silent_seconds: float) -> None:
-        """End a worker that is past its hard cap, or that has been silent for too long."""
         if self._timed_out or self.process.cancelled:
             return
         before = -START_UP_SECONDS if self._worked_seconds is None else self._worked_seconds

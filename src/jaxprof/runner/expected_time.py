@@ -6,7 +6,6 @@ import math
 from collections.abc import Collection, Sequence
 
 from jaxprof.base.units import seconds
-from jaxprof.events import RunSpec
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.session import Run
 from jaxprof.stats.turns import ALONE_SECONDS, ALONE_SHARE, PROBE_SECONDS, PROBES
@@ -23,21 +22,19 @@ def estimate_time(planned: Sequence[PlannedRun]) -> str:
     specs = [plan.spec for plan in planned]
     if any(spec.how not in ("numpy", "eager", "jit") or spec.side for spec in specs):
         return "time unknown"
-    in_turns = len(specs) > 1
-    return f"about {seconds(math.fsum(_short_seconds(spec, in_turns=in_turns) for spec in specs), 2)} or more"
-
-
-def _short_seconds(spec: RunSpec, *, in_turns: bool) -> float:
-    starts = spec.launches * (_START_SECONDS_NUMPY if spec.how == "numpy" else _START_SECONDS)
-    work = spec.timing_seconds
-    if in_turns:
-        alone = min(ALONE_SECONDS, ALONE_SHARE * spec.timing_seconds / spec.launches)
-        work += spec.launches * alone + PROBES * PROBE_SECONDS
-    if spec.how != "numpy":
-        work += min(_MOST_SIDE_SECONDS, _SIDE_SHARE * spec.timing_seconds)
-        # Both captures of a run, and its check.
-        work += 0.6 if spec.capture else 0.0
-    return starts + min(work, math.inf if spec.max_seconds is None else spec.max_seconds)
+    whole = 0.0
+    for spec in specs:
+        whole += spec.launches * (_START_SECONDS_NUMPY if spec.how == "numpy" else _START_SECONDS)
+        work = spec.timing_seconds
+        if len(specs) > 1:  # in turns
+            alone = min(ALONE_SECONDS, ALONE_SHARE * spec.timing_seconds / spec.launches)
+            work += spec.launches * alone + PROBES * PROBE_SECONDS
+        if spec.how != "numpy":
+            work += min(_MOST_SIDE_SECONDS, _SIDE_SHARE * spec.timing_seconds)
+            # Both captures of a run, and its check.
+            work += 0.6 if spec.capture else 0.0
+        whole += min(work, math.inf if spec.max_seconds is None else spec.max_seconds)
+    return f"about {seconds(whole, 2)} or more"
 
 
 def left_in_words(runs: Collection[Run], now_seconds: float) -> str:

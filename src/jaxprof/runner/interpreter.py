@@ -43,9 +43,19 @@ class Interpreter:
 def find_interpreter(path: Path | None = None) -> Interpreter:
     """Return the interpreter for the engine. Raises UsageError if `path` is not a Python that can run it."""
     if path is not None:
-        return probe(_executable(path))
+        given = with_home(path)
+        if given.is_dir():  # an environment's folder
+            inside = [given / name for name in ("bin/python", "python") if (given / name).exists()]
+            if not inside:
+                hint = "Give the interpreter itself, or an environment's folder."
+                raise UsageError(f"there is no Python in {path}", hint)
+            return probe(str(inside[0]))
+        program = shutil.which(str(given))
+        if program is None:
+            raise UsageError(f"there is no interpreter {path}", "--python takes a path such as ~/venv/bin/python.")
+        return probe(os.path.abspath(program))
     if find_spec("jax") is not None:
-        return Interpreter(sys.executable, _own_version("jax"))
+        return Interpreter(sys.executable, _own_jax())
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         prefix = os.environ.get(variable)
         if not prefix or Path(prefix) == Path(sys.prefix):
@@ -86,31 +96,18 @@ def probe(executable: str) -> Interpreter:
     return Interpreter(executable, facts["jax"])
 
 
-def _executable(path: Path) -> str:
-    given = with_home(path)
-    if given.is_dir():  # an environment's folder
-        for inside in ("bin/python", "python"):
-            if (given / inside).exists():
-                return str(given / inside)
-        raise UsageError(f"there is no Python in {path}", "Give the interpreter itself, or an environment's folder.")
-    program = shutil.which(str(given))
-    if program is None:
-        raise UsageError(f"there is no interpreter {path}", "--python takes a path such as ~/venv/bin/python.")
-    return os.path.abspath(program)
-
-
-def _own_version(name: str) -> str | None:
-    """Return the version of a package installed here. `importlib.metadata` takes 25 ms to import, for which a recorded
+def _own_jax() -> str:
+    """Return the version of the jax installed here. `importlib.metadata` takes 25 ms to import, for which a recorded
     program would have to wait; the name of the folder beside the package gives the same version, if there is only one
     such folder."""
-    spec = find_spec(name)
+    spec = find_spec("jax")
     folder = Path(spec.origin).parent.parent if spec is not None and spec.origin else None
-    beside = [path.name for path in folder.glob(f"{name}-*.dist-info")] if folder is not None else []
+    beside = [path.name for path in folder.glob("jax-*.dist-info")] if folder is not None else []
     if len(beside) == 1:
-        return beside[0].removeprefix(f"{name}-").removesuffix(".dist-info")
+        return beside[0].removeprefix("jax-").removesuffix(".dist-info")
     from importlib import metadata
 
     try:
-        return metadata.version(name)
+        return metadata.version("jax")
     except metadata.PackageNotFoundError:
         return "unknown"

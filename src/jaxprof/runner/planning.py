@@ -114,7 +114,26 @@ def plan_runs(info: WorkloadInfo, choice: PlanOptions) -> list[PlannedRun]:
     if choice.sweep:
         name, values = read_sweep(choice.sweep, info.parameters)
         sizes = [{**sizes[0], name: value} for value in values]
-    return [plan for parameters in sizes for plan in _one_size(info, chosen, parameters, choice)]
+    plans: list[PlannedRun] = []
+    for parameters in sizes:
+        first: PlannedRun | None = None  # of each size, the baseline of the others
+        for variant in chosen:
+            for device in [HOST] if variant.how == "numpy" else dict.fromkeys(choice.devices):
+                if variant.name not in choice.variants and not worth_running(variant, device.partition(":")[0]):
+                    continue
+                spec = replace(
+                    _spec(info, variant, parameters, choice),
+                    device=device,
+                    budget_seconds=choice.budget_seconds,
+                    max_seconds=choice.max_seconds,
+                    compilation_cache=choice.compilation_cache,
+                    capture=choice.capture,
+                    launches=choice.launches,
+                )
+                planned = PlannedRun(spec=spec, baseline=first)
+                plans.append(planned)
+                first = first or planned
+    return plans
 
 
 def plan_compiles(
@@ -246,32 +265,6 @@ def read_sweep(text: str, parameters: Sequence[Parameter]) -> tuple[str, Sequenc
     steps = [low * (high / low) ** (index / (points - 1)) for index in range(points)]
     swept = sorted({round(step) for step in steps} if parameter.kind == "int" else set(steps))
     return name, swept
-
-
-def _one_size(
-    info: WorkloadInfo, variants: Sequence[VariantInfo], parameters: dict[str, Scalar], choice: PlanOptions
-) -> list[PlannedRun]:
-    """Plan the variants on their devices with these parameters; the first one is the baseline of the others."""
-    baseline: PlannedRun | None = None
-    plans: list[PlannedRun] = []
-    for variant in variants:
-        devices = [HOST] if variant.how == "numpy" else list(dict.fromkeys(choice.devices))
-        for device in devices:
-            if variant.name not in choice.variants and not worth_running(variant, device.partition(":")[0]):
-                continue
-            spec = replace(
-                _spec(info, variant, parameters, choice),
-                device=device,
-                budget_seconds=choice.budget_seconds,
-                max_seconds=choice.max_seconds,
-                compilation_cache=choice.compilation_cache,
-                capture=choice.capture,
-                launches=choice.launches,
-            )
-            planned = PlannedRun(spec=spec, baseline=baseline)
-            plans.append(planned)
-            baseline = baseline or planned
-    return plans
 
 
 def _spec(info: WorkloadInfo, variant: VariantInfo, parameters: Mapping[str, Scalar], choice: PlanOptions) -> RunSpec:

@@ -166,10 +166,18 @@ class ProgramScheduler(RecordingScheduler):
                 now = time.monotonic()
                 for pause in pauses.end(now) if process.over else pauses.look(now):
                     self._emit(pause)
-                self._take_silence(silence, process, now, stopped=pauses.is_in_pause)
                 if process.over:
                     due = now + WINDOW_SECONDS
                     break
+                ended, heartbeat, stopped = self._end_event, process.heartbeat or Heartbeat(), pauses.is_in_pause
+                if ended is None and (stopped or heartbeat.since_seconds is not None):
+                    # before an iteration has ended, imports may hold the interpreter's lock for long
+                    seen = silence.look(now, process.last_sign_seconds, heartbeat, process.layout, stopped=stopped)
+                    if seen is not None:
+                        self._emit(seen)
+                elif ended is not None and self._end_due and now >= self._end_due:
+                    self._end_due = 0.0  # it has ended, and is still there
+                    self._emit(replace(ended, monotonic_seconds=0.0))
                 if watch is None and now - process.began_seconds >= WATCHED_AFTER_SECONDS:
                     watch = DeviceWatch()
                 for reading in watch.take_when_due(time.monotonic()) if watch is not None else ():
@@ -238,25 +246,20 @@ class ProgramScheduler(RecordingScheduler):
                 self._windows.append(thread)
                 thread.start()
 
-    def _take_silence(self, silence: SilenceWatch, process: ProgramProcess, now: float, *, stopped: bool) -> None:
-        """Record that the program says nothing any more, or that it has ended and is still there."""
-        ended, heartbeat = self._end_event, process.heartbeat or Heartbeat()
-        if process.over:
-            return
-        if ended is None and (stopped or heartbeat.since_seconds is not None):
-            # before an iteration has ended, imports may hold the interpreter's lock for long
-            event = silence.look(now, process.last_sign_seconds, heartbeat, process.layout, stopped=stopped)
-            if event is not None:
-                self._emit(event)
-        elif ended is not None and self._end_due and now >= self._end_due:
-            self._end_due = 0.0
-            self._emit(replace(ended, monotonic_seconds=0.0))
-
     def _finish(self, process: ProgramProcess) -> None:
         wall = time.monotonic() - process.began_seconds
         if self._end_event is not None and self.program.options.function:
             wall = self._end_event.wall_seconds  # the function was measured after the program's own end
-        self._emit_last_sources()
+        # The last sources are the program's own file, and those that the HLO of its capture windows names.
+        named = set()
+        for run in self.session.runs.values():
+            if "hlo" in run.texts:
+                from jaxprof.hlo.source import own_files
+
+                named |= own_files(self.session.text(run.id, "hlo") or "")
+        if not self.program.module and self.program.argv:
+            named.add(str(Path(self.program.directory or _directory(), self.program.argv[0])))
+        self._emit_sources(named)
         ended = self._end_event or ProgramEnded(exit_code=None, wall_seconds=wall)
         if Path(self._window_folder).name.startswith(WINDOW_FOLDER):
             shutil.rmtree(self._window_folder, ignore_errors=True)
@@ -310,20 +313,7 @@ class ProgramScheduler(RecordingScheduler):
             if digests := digests_of_sources(new, self.session.header.wall_seconds):
                 self._emit(SourcesRead.of(digests))
 
-    def _emit_last_sources(self) -> None:
-        """Emit the digests of the program's own file, and of those that the HLO of its captures names."""
-        named = set()
-        for run in self.session.runs.values():  # of capture windows
-            if "hlo" in run.texts:
-                from jaxprof.hlo.source import own_files
-
-                named |= own_files(self.session.text(run.id, "hlo") or "")
-        if not self.program.module and self.program.argv:
-            named.add(str(Path(self.program.directory or _directory(), self.program.argv[0])))
-        self._emit_sources(named)
-
     def _outcome(self, process: ProgramProcess) -> RunFinished:
-        """Return how the run of the program ended, by its exit code."""
         code = process.returncode
         if code == 0:
             return RunFinished(status="ok")

@@ -100,7 +100,6 @@ def plan_sides(sides: Sequence[ComparedSide], options: SideOptions) -> list[Plan
 
 
 def _plan_side(side: ComparedSide, options: SideOptions, baseline: PlannedRun | None) -> PlannedRun:
-    """Plan the run of one side; `baseline` is that of side A, None for A itself."""
     name = side.variant or options.variant
     variants = side.workload.variants
     chosen = next((variant for variant in variants if variant.name == name), None)
