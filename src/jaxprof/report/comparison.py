@@ -227,23 +227,6 @@ def environment_table(difference: SessionDifference) -> Table[Difference[str]]:
     return Table(ENVIRONMENT, rows, notes=tuple(notes))
 
 
-def _notes(difference: SessionDifference) -> Iterator[str]:
-    if not difference.runs:
-        start = "No run of the first session matches a run of the second:"
-        first, second = (next(iter(session.runs), None) for session in (difference.before, difference.after))
-        if first is None or second is None:
-            yield f"{start} the {'first' if first is None else 'second'} has no runs."
-        else:
-            yield (
-                f"{start} workload, variant, kind of device and parameters must be equal. To compare two runs all the "
-                f"same, name a run of each: jaxprof compare FIRST:{first} SECOND:{second}."
-            )
-    for side, runs in (("first", difference.only_before), ("second", difference.only_after)):
-        for run in runs:
-            parameters = parameters_text(run.plan.parameters)
-            yield f"only in the {side} session: {run.id} {run.label}{f' ({parameters})' if parameters else ''}"
-
-
 def unseen_of(difference: SessionDifference) -> list[str]:
     """Return what is unknown of the two sessions, a line each, which is said before what differs."""
     sides = {"the first": difference.before, "the second": difference.after}
@@ -279,7 +262,22 @@ def comparison_pieces(difference: SessionDifference) -> Iterator[Piece]:
             yield Prose(answer(pair))
         yield from (Prose(f"not the same measurement: {reason}") for reason in pair.unlike)
         yield from _apart(tables(pair))
-    if notes := list(_notes(difference)):
+    notes: list[str] = []
+    if not difference.runs:
+        first, second = (next(iter(session.runs), None) for session in (difference.before, difference.after))
+        if first is None or second is None:
+            why = f"the {'first' if first is None else 'second'} has no runs."
+        else:
+            why = (
+                "workload, variant, kind of device and parameters must be equal. To compare two runs all the same, "
+                f"name a run of each: jaxprof compare FIRST:{first} SECOND:{second}."
+            )
+        notes.append(f"No run of the first session matches a run of the second: {why}")
+    for side, runs in (("first", difference.only_before), ("second", difference.only_after)):
+        for run in runs:
+            parameters = parameters_text(run.plan.parameters)
+            notes.append(f"only in the {side} session: {run.id} {run.label}{f' ({parameters})' if parameters else ''}")
+    if notes:
         yield ""
         yield from (Prose(note, "", 2) for note in notes)
 

@@ -159,7 +159,7 @@ def longest_program_cost(session: Session) -> tuple[str, str]:
 
 
 def program_cost(program: ProgramResult) -> tuple[str, str]:
-    from jaxprof.report.program_words import verdict
+    from jaxprof.report.program_words import verdict, widest_error
 
     times = {state: took for state, took in program.spent.items() if state != "not_seen"}
     if not times or not program.wall_seconds:
@@ -176,26 +176,22 @@ def program_cost(program: ProgramResult) -> tuple[str, str]:
         apart[label] = sum(outside.states.values())
         if label in sorted(apart, key=lambda name: -apart[name])[:_LARGEST]:
             parts = apart
-    words = filter(None, (verdict(program) if program.verdict.kind is not None else "", _basis(program)))
+    basis = "compile times are exact" if any(share.exact and share.seconds > 0 for share in program.timeline) else ""
+    if program.samples:
+        half = widest_error(program.samples)
+        error = f", each within {percent(half)} of the wall time" if half < 0.5 else ", too few to say how exact"
+        basis += f"{'; the rest' if basis else 'all'} from {counted(program.samples, 'sample')}{error}"
+    basis = basis or "nothing was sampled"
+    words = filter(None, (verdict(program) if program.verdict.kind is not None else "", basis))
     return largest(parts, program.wall_seconds, words=str), "; ".join(words)
-
-
-def _basis(program: ProgramResult) -> str:
-    exact = any(share.exact and share.seconds > 0 for share in program.timeline)
-    announced = "compile times are exact" if exact else ""
-    if not program.samples:
-        return announced or "nothing was sampled"
-    from jaxprof.report.program_words import widest_error
-
-    half = widest_error(program.samples)
-    error = f", each within {percent(half)} of the wall time" if half < 0.5 else ", too few to say how exact"
-    return f"{announced}{'; the rest' if announced else 'all'} from {counted(program.samples, 'sample')}{error}"
 
 
 def _runs_cost(session: Session) -> tuple[str, str]:
     """Return the first two lines of the run that takes most time before its second call. A function under `jax.jit`
     comes first, because that is what people deploy; where the same op by op takes longer, a further line says so."""
     from jaxprof.analysis.runs.run_result import results
+    from jaxprof.facts.runs import interval_text
+    from jaxprof.report.runs import check_text, versus_sentence
 
     measured = [result for result in results(session) if result.summary is not None]
     if not measured:
@@ -221,28 +217,10 @@ def _runs_cost(session: Session) -> tuple[str, str]:
     op_by_op = max(started, key=_start_seconds, default=run)
     if (took := _start_seconds(op_by_op)) > _start_seconds(run):
         cost += f"\nop by op, {_name(op_by_op)}: {seconds(took)} up to the end of the first call"
-    return cost, _run_certainty(session, run)
-
-
-def _start_seconds(run: RunResult) -> float:
-    """Return the seconds up to the end of the first call; where they are unknown, those of a call."""
-    median = run.summary.median if run.summary is not None else 0.0
-    return sum(run.one_time_phases.values()) or median
-
-
-def _name(run: RunResult) -> str:
-    return safe(f"{run.run.id} {run.run.label}")
-
-
-def _run_certainty(session: Session, run: RunResult) -> str:
-    """Return how certain the figures of a run are, in words: intervals, verdict, check, warnings."""
-    from jaxprof.facts.runs import interval_text
-    from jaxprof.report.runs import check_text, versus_sentence
-
-    launches = max(1, len(run.run.launches))
+    # How certain its figures are: the intervals, the verdict, the check, the warnings.
     interval = interval_text(run)
     known = "the error of a call is unknown" if interval == UNKNOWN else f"a call {interval}"
-    parts = [f"{known}, in {counted(launches, 'launch')}"]
+    parts = [f"{known}, in {counted(max(1, len(run.run.launches)), 'launch')}"]
     baseline = session.runs.get(run.run.plan.baseline)
     if baseline is not None and run.versus is not None and not run.moved_nothing:
         speedup = run.versus.speedup
@@ -254,7 +232,17 @@ def _run_certainty(session: Session, run: RunResult) -> str:
     doubts = [warning for warning in run.warnings if warning.code != "zero_copy"]
     if doubts:
         parts.append(counted(len(doubts), "warning"))
-    return "; ".join(parts)
+    return cost, "; ".join(parts)
+
+
+def _start_seconds(run: RunResult) -> float:
+    """Return the seconds up to the end of the first call; where they are unknown, those of a call."""
+    median = run.summary.median if run.summary is not None else 0.0
+    return sum(run.one_time_phases.values()) or median
+
+
+def _name(run: RunResult) -> str:
+    return safe(f"{run.run.id} {run.run.label}")
 
 
 def _comparison_cost(session: Session) -> tuple[str, str]:

@@ -19,38 +19,32 @@ def process_table(job: JobFigures) -> Table[ProcessFigures]:
 
 
 def to_text(job: JobFigures) -> str:
-    return "\n".join(report_lines(_report(job)))
-
-
-def _report(job: JobFigures) -> Iterator[Piece]:
-    """Yield first what is missing, then what was found, then the processes."""
+    """Return first what is missing, then what was found, then the processes."""
     parts = [job.folder, job.condition, counted(job.count, "process", "processes"), *([job.job] if job.job else [])]
-    yield Headline("  ·  ".join(parts))
-    yield from (Prose(notice, "  ! ") for notice in job.notices)
-    yield from ("", *summary(job), "", process_table(job))
+    pieces: list[Piece] = [Headline("  ·  ".join(parts)), *(Prose(notice, "  ! ") for notice in job.notices)]
+    pieces += ("", *summary(job), "", process_table(job))
     if any(process.shares is not None for process in job.processes):
-        yield Prose(f"{', '.join(PART_SECONDS)}: shares of the time of its loop, from samples")
+        pieces.append(Prose(f"{', '.join(PART_SECONDS)}: shares of the time of its loop, from samples"))
     if (goodput := job.goodput) is not None:
-        yield from ("", Table(CAUSES, [row for row in causes_of(goodput) if row[-1] > 0]))
-        yield Prose(
-            f"goodput ≈ {percent(goodput.shares['useful'])} of {seconds(goodput.seconds)} "
-            f"({counted(goodput.processes, 'process', 'processes')} together), from samples; upper bound: time that "
-            "all processes wait together counts as useful"
+        pieces += ("", Table(CAUSES, [row for row in causes_of(goodput) if row[-1] > 0]))
+        together = counted(goodput.processes, "process", "processes")
+        share = percent(goodput.shares["useful"])
+        pieces.append(
+            Prose(
+                f"goodput ≈ {share} of {seconds(goodput.seconds)} ({together} together), from samples; upper bound: "
+                "time that all processes wait together counts as useful"
+            )
         )
     if (last := job.arrivals) is not None:
-        yield ""
-        yield Prose(
-            f"{last.name}: {counted(last.instances, 'execution')} in {seconds(last.span_seconds)}, "
-            f"the exchange itself {seconds(last.exchange_seconds)}"
-        )
-        yield from ("", Table(ARRIVALS, last.processes, is_wide=True))
-        yield Prose(
-            "after the others: typical delay after the median arrival of the other processes; negative: earlier"
-        )
+        ran = f"{last.name}: {counted(last.instances, 'execution')} in {seconds(last.span_seconds)}"
         apart = seconds(last.clock_uncertain_seconds)
-        yield Prose(f"its clock: ahead of the first one's, estimated from the ends to ± {apart}")
-        yield from ("", Table(COLLECTIVES, job.collectives, is_wide=True))
-        yield Prose("alone: estimate of the exchange in which the device of the median process ran no other kernel")
+        after = "after the others: typical delay after the median arrival of the other processes; negative: earlier"
+        alone = "alone: estimate of the exchange in which the device of the median process ran no other kernel"
+        pieces += ("", Prose(f"{ran}, the exchange itself {seconds(last.exchange_seconds)}"))
+        pieces += ("", Table(ARRIVALS, last.processes, is_wide=True), Prose(after))
+        pieces.append(Prose(f"its clock: ahead of the first one's, estimated from the ends to ± {apart}"))
+        pieces += ("", Table(COLLECTIVES, job.collectives, is_wide=True), Prose(alone))
+    return "\n".join(report_lines(pieces))
 
 
 def answer_lines(job: JobFigures) -> list[str]:

@@ -15,7 +15,7 @@ from itertools import chain
 from jaxprof.analysis.timeline.model import TEXT_NAME, Timeline, read_timeline, tracks_of
 from jaxprof.base.errors import UsageError, unknown_name
 from jaxprof.base.text import json_text
-from jaxprof.session import Run, Session
+from jaxprof.session import Session
 
 _CAPTURED = "`jaxprof run` captures kernels, and `jaxprof script --capture-steps 100` those of a script."
 
@@ -24,26 +24,23 @@ def export(session: Session, name: str, run_id: str | None = None) -> tuple[Iter
     """Return the text of the file in pieces, and how many of the shortest intervals it lacks; of run `run_id`, by
     default the only one with a timeline. Raises UsageError for none, or several. `name`: what commands call the
     session."""
-    run = _choose_run(session, name, run_id)
-    timeline = read_timeline(session.text(run.id, TEXT_NAME) or "")
-    return pieces(timeline, run.label), timeline.left_out
-
-
-def _choose_run(session: Session, name: str, run_id: str | None) -> Run:
     usable = [run for run in session.runs.values() if TEXT_NAME in run.texts]
     listed = ", ".join(f"{run.id} ({run.label})" for run in usable[:10])
     if run_id is not None:
         if run_id not in session.runs:
             raise unknown_name("run", run_id, session.runs)
-        if session.runs[run_id] not in usable:
+        run = session.runs[run_id]
+        if run not in usable:
             raise UsageError(f"run {run_id} has no timeline", f"These have: {listed}." if listed else _CAPTURED)
-        return session.runs[run_id]
-    if not usable:
+    elif not usable:
         raise UsageError(f"no run of {name} has a timeline", _CAPTURED)
-    if len(usable) > 1:
+    elif len(usable) > 1:
         several = f"{len(usable)} runs of {name} have a timeline: {listed}"
         raise UsageError(several, f"jaxprof export {shlex.quote(name)} --run {usable[0].id} writes one of them.")
-    return usable[0]
+    else:
+        run = usable[0]
+    timeline = read_timeline(session.text(run.id, TEXT_NAME) or "")
+    return pieces(timeline, run.label), timeline.left_out
 
 
 def pieces(timeline: Timeline, title: str) -> Iterator[str]:

@@ -173,7 +173,13 @@ def program_report(session: Session, run: Run) -> Iterator[Piece]:
     if ended.status not in ("ok", "running", "queued"):
         yield Prose(ended.text, "  ✗ ")
         yield Prose(ended.hint, "    ")
-    yield from _standstill(program)
+    if (state := program.standstill) is not None and state.is_one:
+        # it stands still, or did when it was ended: where, and the stacks of its threads then
+        stands = "stands still" if program.stands_still else "stood still"
+        yield Prose(f"{stands} {state.text(program.directory)}", "  ✗ ")
+        for thread in state.threads:
+            frames = [f"{frame.function} ({frame.short(program.directory)})" for frame in thread.frames]
+            yield Prose(f"{thread.name or 'a thread without a name'}: {' ← '.join(frames)}", "    ")
     for stage in program.running:
         took = seconds(program.stage_seconds(stage))
         where = f", from {stage.called_from.short(program.directory)}" if stage.called_from else ""
@@ -189,18 +195,6 @@ def program_report(session: Session, run: Run) -> Iterator[Piece]:
         if pieces:
             yield ""
             yield from pieces
-
-
-def _standstill(program: ProgramResult) -> Iterator[Piece]:
-    """Yield that the program stands still, or stood still when it was ended, and the stacks of its threads then."""
-    state = program.standstill
-    if state is None or not state.is_one:
-        return
-    stands = "stands still" if program.stands_still else "stood still"
-    yield Prose(f"{stands} {state.text(program.directory)}", "  ✗ ")
-    for thread in state.threads:
-        frames = [f"{frame.function} ({frame.short(program.directory)})" for frame in thread.frames]
-        yield Prose(f"{thread.name or 'a thread without a name'}: {' ← '.join(frames)}", "    ")
 
 
 def program_view_text(session: Session, view: str) -> str:
@@ -242,7 +236,6 @@ def summary_lines(session: Session, run_id: str = "", width: int = WIDTH) -> lis
 
 
 def _time_line(program: ProgramResult) -> Iterator[Piece]:
-    """Yield the time line in lines of text; a page draws it."""
     rows = time_line_rows(program)
     if not rows:
         return

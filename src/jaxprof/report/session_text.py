@@ -35,44 +35,41 @@ _NO_CAPTURE = {
 
 
 def to_text(session: Session) -> str:
-    return "\n".join(report_lines(_whole(session)))
-
-
-def _whole(session: Session) -> Iterator[Piece]:
     header = session.header
-    state = session.state_words
     host = header.host
     if session.process_count != 1:
         host += f", process {session.process_index} of {session.process_count or 'an unknown number'}"
-    yield safe(f"session {header.session}  ·  {header.created}  ·  {host}  ·  {state}")
+    pieces: list[Piece] = [
+        safe(f"session {header.session}  ·  {header.created}  ·  {host}  ·  {session.state_words}"),
+    ]
     reported = session.environment
     if reported is not None:
         versions = ((name, getattr(reported, name)) for name in ("jax", "jaxlib", "numpy", "python"))
-        yield safe("  ·  ".join(f"{name} {version}" for name, version in versions if version))
+        pieces.append(safe("  ·  ".join(f"{name} {version}" for name, version in versions if version)))
         devices = [f"{device.get('id')} {device.get('kind') or ''}".strip() for device in reported.devices]
         if devices:
-            yield safe("  ·  ".join(devices))
-    for notice in session.notices:
-        yield Prose(notice, "note: ")
+            pieces.append(safe("  ·  ".join(devices)))
+    pieces += (Prose(notice, "note: ") for notice in session.notices)
     for run in session.programs:
         from jaxprof.report.program import program_report  # only for a session with a program
 
-        yield from ("", *program_report(session, run))
+        pieces += ("", *program_report(session, run))
     if not all(run.is_program for run in session.runs.values()):
         from jaxprof.report.runs import run_reports  # only for a session with measured runs
 
         for report in run_reports(session):
-            yield from ("", *report)
+            pieces += ("", *report)
     # of capture windows, over all compiled programs
     if any("imported" in run.measured for run in session.runs.values()):
         from jaxprof.analysis.kernels.measured import whole_profile
 
         if kernels := whole_profile(session):
-            yield from ("", Headline("capture window: what the device ran"))
+            table = kernel_table(kernels, programs=True, spread=False, rates=False)
             rest = "and {} more: jaxprof open NAME --kernels lists them all"
-            yield replace(kernel_table(kernels, programs=True, spread=False, rates=False), most=10, rest=rest)
+            pieces += ("", Headline("capture window: what the device ran"), replace(table, most=10, rest=rest))
     if not session.runs:
-        yield from ("", "No run was recorded.")
+        pieces += ("", "No run was recorded.")
+    return "\n".join(report_lines(pieces))
 
 
 def view_table(session: Session, view: str) -> Table[Any]:
@@ -98,23 +95,21 @@ def view_text(session: Session, view: str) -> str:
 
 def profile_text(session: Session) -> str:
     """Return a profile at a glance: its kernels, where the time of its steps went, and the doubts about it."""
-    return "\n".join(report_lines(_profile(session), WIDE))
-
-
-def _profile(session: Session) -> Iterator[Piece]:
     from jaxprof.analysis.kernels.measured import whole_profile
     from jaxprof.facts.captures import trust_rows
 
     whole = next(iter(session.runs.values()))
-    yield safe(whole.label if whole_profile(session) else f"{whole.label}: no kernels")
-    if whole_profile(session):
-        yield from _kernels(session, whole)
+    has_kernels = bool(whole_profile(session))
+    pieces: list[Piece] = [safe(whole.label if has_kernels else f"{whole.label}: no kernels")]
+    if has_kernels:
+        pieces += _kernels(session, whole)
     if whole.steps is not None and whole.steps.steps:
-        yield from ("", _device_table(whole), _parts_line(whole.steps.steps))
+        pieces += ("", _device_table(whole), _parts_line(whole.steps.steps))
     doubts = [row.check for row in trust_rows(whole) if row.check.verdict != "good"]
     if doubts:
-        yield from ("", "what to know of this profile")
-        yield from (words for row in doubts for words in _trust_row(row))
+        pieces += ("", "what to know of this profile")
+        pieces += (words for row in doubts for words in _trust_row(row))
+    return "\n".join(report_lines(pieces, WIDE))
 
 
 def _kernels(session: Session, run: Run) -> Iterator[Piece]:
