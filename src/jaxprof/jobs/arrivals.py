@@ -100,7 +100,6 @@ def collective_events(index: int, session: Session) -> dict[str, CollectiveEvent
 
 
 def _other_kernels(timeline: Timeline, device: str, known: Mapping[tuple[str, str], Exchanged]) -> Coverage:
-    """Return when one device ran kernels other than collectives."""
     import numpy as np
 
     from jaxprof.trace.intervals import Coverage, join
@@ -125,7 +124,6 @@ def _ops(timeline: Timeline, lane: TimelineLane) -> list[TimelineOp | None]:
 
 
 def _collectives_of_hlo(session: Session) -> dict[tuple[str, str], Exchanged]:
-    """Return the collectives of all programs whose HLO the session holds, by module and kernel name."""
     modules = [module for run in session.runs.values() if (module := module_of(session, run)) is not None]
     if not modules:
         return {}

@@ -326,7 +326,6 @@ class Differences:
         return most, self._period(known, low, high)
 
     def _period(self, known: Array, low: int, high: int) -> LatePeriod:
-        """Return the period from one known cell to the cell before another."""
         began = float(known[low] * self._cell) if low else 0.0
         return LatePeriod(began, float((known[high - 1] + 1) * self._cell) if high < len(known) else None)
 
@@ -421,7 +420,23 @@ def stragglers(compared: Sequence[ProcessFigures]) -> Iterator[Finding]:
     deciding = (OWN_WORK,) if whole.knows(OWN_WORK) else PARTS_OF_ITS_OWN
     by_what = differences([loop.windows for loop in loops], [loop.origin for loop in loops], deciding)
     for number, loop in enumerate(loops):
-        late = _lateness(loops, number, whole, by_what)
+        late: _Lateness | None = None  # what it is late by most, and when
+        for what, more in by_what.items():
+            found = _Lateness(whole.excess(number, what), whole, number, WHOLE)
+            longest, reported_period = more.late_period(number) or (WHOLE, WHOLE)
+            tested = longest if reported_period.is_whole else reported_period
+            if not tested.is_whole:
+                within = _comparison(loops, tested, 2 * more.tests)
+                row = next((row for row, blocks in enumerate(within.loops) if blocks.process is loop.process), None)
+                inside = within.excess(row, what) if row is not None and len(within.loops) > 1 else None
+                if row is not None and inside is not None and inside.is_certain:
+                    if reported_period.is_whole:  # too little time before or after to show that it was not late then
+                        certain = found.excess.difference >= LEAST_DIFFERENCE
+                        found = replace(found, excess=replace(found.excess, is_certain=certain))
+                    else:
+                        found = _Lateness(inside, within, row, reported_period)
+            if found.excess.is_certain and (late is None or found.excess.difference > late.excess.difference):
+                late = found
         if late is None:
             continue
         # The CPU clock decides who is late. The samples say with what, if they show a good part of the excess.
@@ -501,31 +516,6 @@ class _Lateness:
     number: int
     """Number of the process in that comparison."""
     period: LatePeriod
-
-
-def _lateness(
-    loops: Sequence[_Loop], number: int, whole: LoopComparison, by_what: Mapping[str, Differences]
-) -> _Lateness | None:
-    """Return what a process is late by most, and when; None if it is not late. `whole` compares all of the loops, and
-    `by_what` has a process's difference to the others over time."""
-    best: _Lateness | None = None
-    for what, more in by_what.items():
-        late = _Lateness(whole.excess(number, what), whole, number, WHOLE)
-        most, reported = more.late_period(number) or (WHOLE, WHOLE)
-        tested = most if reported.is_whole else reported
-        if not tested.is_whole:
-            within = _comparison(loops, tested, 2 * more.tests)
-            row = next((row for row, loop in enumerate(within.loops) if loop.process is loops[number].process), None)
-            inside = within.excess(row, what) if row is not None and len(within.loops) > 1 else None
-            if row is not None and inside is not None and inside.is_certain:
-                if reported.is_whole:  # too little time before or after to show that the process was not late in it
-                    certain = late.excess.difference >= LEAST_DIFFERENCE
-                    late = replace(late, excess=replace(late.excess, is_certain=certain))
-                else:
-                    late = _Lateness(inside, within, row, reported)
-        if late.excess.is_certain and (best is None or late.excess.difference > best.excess.difference):
-            best = late
-    return best
 
 
 def _comparison(loops: Sequence[_Loop], period: LatePeriod, tests: int) -> LoopComparison:

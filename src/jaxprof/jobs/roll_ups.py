@@ -129,7 +129,6 @@ class RollUps:
         return {name: np.ma.filled(np.ma.asarray(column, dtype="f8"), np.nan) for name, column in columns.items()}
 
     def _answer(self, table: str, select: str, fetch: Callable[[Any], T]) -> T | None:
-        """Return what `fetch` makes of the answer to `select`; None without an answer."""
         files = files_of(self.folder, table)
         whole = compact_tables(self.folder, table, files)
         if whole is not None and (answer := self._answer_of([whole], select, fetch)) is not None:

@@ -136,6 +136,8 @@ def standstills(found: Standing | None, count: int) -> Iterator[Finding]:
         where = "in the compiled call of" if on_device else "at"
         parts.append(f"{integer(number)} {'waits' if number == 1 else 'wait'}{since} {where} {line}")
     rest = f"; {', '.join(parts)}" if parts else ""
+    steps = Counter(_state(process).step for process in found.waiting).most_common(1)
+    usual_step = steps[0][0] if steps else None
     for process in found.blamed[:_MOST_BLAMED]:
         state = process.standstill
         if state is None and (compile_ := process.compiling) is not None:
@@ -151,8 +153,10 @@ def standstills(found: Standing | None, count: int) -> Iterator[Finding]:
             yield Finding("process_standstill", message, index=process.index)
             continue
         message = f"process {process.index} of {count} {_stands([process])} {state.text(process.directory)}"
-        if found.why == "another step" and (other := _usual_step(found)) is not None:
-            message += f"; the others stand at step {integer(other)}, and have called a different number of collectives"
+        if found.why == "another step" and usual_step is not None:
+            message += (
+                f"; the others stand at step {integer(usual_step)}, and have called a different number of collectives"
+            )
         elif found.why == "another line":
             message += "; the others are at another line, and so in a different collective"
         yield Finding("process_standstill", message + rest, (state.at,), index=process.index)
@@ -165,8 +169,3 @@ def _stands(processes: Sequence[ProcessFigures]) -> str:
     if all(process.status not in ("running", STANDS) for process in processes):
         return "stood still"
     return "stands still" if len(processes) == 1 else "stand still"
-
-
-def _usual_step(found: Standing) -> int | None:
-    steps = Counter(_state(process).step for process in found.waiting)
-    return steps.most_common(1)[0][0] if steps else None

@@ -70,7 +70,14 @@ def trace_of(
     times = np.stack([starts, ends], axis=1)
     series = iteration_series(taken, where)
     if series is not None:
-        begins, counts, began, seconds = map(np.concatenate, zip(*map(_entries, series.events), strict=True))
+        entries = []
+        for event in series.events:
+            took = np.asarray(event.seconds, dtype="f8")
+            each = np.asarray(event.counts or np.ones(len(took)), dtype="f8")
+            # by entry: number of the first iteration, iterations, monotonic begin, seconds
+            first = event.first + np.cumsum(each) - each
+            entries.append((first, each, event.began_seconds + np.cumsum(took) - took, took))
+        begins, counts, began, seconds = map(np.concatenate, zip(*entries, strict=True))
         axis = np.stack([begins, begins + counts], axis=1)
         clock = np.maximum.accumulate(np.stack([began, began + seconds], axis=1).ravel())
         spans = np.interp(times, clock, axis.ravel())
@@ -86,13 +93,6 @@ def trace_of(
     begins, seconds, counts = np.asarray(timed, dtype="f8").reshape(-1, 3).T
     bounds = np.maximum.accumulate(np.stack([begins, begins + seconds], axis=1).ravel()).reshape(-1, 2)
     return LoopTrace("time", bounds, counts, seconds, windows, times - origin)
-
-
-def _entries(event: StepsTaken) -> tuple[Array, Array, Array, Array]:
-    """Return, by entry: number of the first iteration, iterations, monotonic begin, seconds."""
-    took = np.asarray(event.seconds, dtype="f8")
-    counts = np.asarray(event.counts or np.ones(len(took)), dtype="f8")
-    return event.first + np.cumsum(counts) - counts, counts, event.began_seconds + np.cumsum(took) - took, took
 
 
 _FEW_STEPS = 3.0
