@@ -58,21 +58,18 @@ def exchange(collective: Collective, machine: Machine) -> Exchange:
     if not machine.levels or collective.groups is None:
         return UNKNOWN
     sent = [_bytes_sent(collective, level) for level in machine.levels]
-    busy = tuple(moved / _bandwidth(at, sent, machine) for at, moved in enumerate(sent))
+    busy: tuple[float, ...] = ()
+    for at, (level, moved) in enumerate(zip(machine.levels, sent, strict=True), start=1):
+        # A unit sends over the level itself, and to units further away over its share of the outer levels.
+        outer = (further for further, more in zip(machine.levels[at:], sent[at:], strict=True) if more)
+        bandwidth = level.bandwidth + sum(further.bandwidth * level.devices / further.devices for further in outer)
+        busy += (moved / bandwidth,)
     slowest = max(range(len(busy)), key=lambda at: busy[at])
     if not any(busy):
         # One device exchanges nothing; no document gives the speed between the devices of one chip.
         alone = all(len(group) == 1 for group in collective.groups)
         return Exchange(0.0 if alone else None, "", busy)
     return Exchange(busy[slowest], machine.levels[slowest].name, busy)
-
-
-def _bandwidth(at: int, sent: list[float], machine: Machine) -> float:
-    """Return the bytes per second that a unit of a level can send: over the level itself, to units further away over
-    its share of the outer levels."""
-    level = machine.levels[at]
-    outer = (further for further, moved in zip(machine.levels[at + 1 :], sent[at + 1 :], strict=True) if moved)
-    return level.bandwidth + sum(further.bandwidth * level.devices / further.devices for further in outer)
 
 
 def _bytes_sent(collective: Collective, level: Level) -> float:

@@ -113,7 +113,14 @@ def read_target(python: str = sys.executable) -> TargetInterpreter:
     """Find jax and its plugins in the environment of `python`, in its folders, without starting it."""
     from importlib.metadata import distributions  # takes 20 ms: imported only if it is needed
 
-    folders = [str(folder) for folder in _site_packages(python)]
+    if python == sys.executable:
+        folders = [entry or "." for entry in sys.path]
+    else:
+        prefix = Path(python).parent.parent  # not resolved: in a virtual environment `python` is a link elsewhere
+        found = [path for name in ("site", "dist") for path in sorted(prefix.glob(f"lib/python3*/{name}-packages"))]
+        if not found and (windows := prefix / "Lib/site-packages").is_dir():
+            found = [windows]
+        folders = [str(path) for path in found]
     if not folders:
         return TargetInterpreter(python=python, packages=None)
     packages: dict[str, str] = {}
@@ -127,16 +134,6 @@ def read_target(python: str = sys.executable) -> TargetInterpreter:
         for plugin in _names(Path(folder, "jax_plugins"), re.compile(r"xla_(?:cuda|rocm)\d+")):
             packages.setdefault(f"jax-{plugin.removeprefix('xla_')}-plugin", "")
     return TargetInterpreter(python=python, packages=packages, jax_extras=extras)
-
-
-def _site_packages(python: str) -> list[Path]:
-    if python == sys.executable:
-        return [Path(entry or ".") for entry in sys.path]
-    prefix = Path(python).parent.parent  # not resolved: in a virtual environment `python` is a link to another place
-    folders = sorted(prefix.glob("lib/python3*/site-packages")) + sorted(prefix.glob("lib/python3*/dist-packages"))
-    if not folders and (windows := prefix / "Lib/site-packages").is_dir():
-        folders = [windows]
-    return folders
 
 
 def _names(folder: Path, wanted: re.Pattern[str]) -> list[str]:

@@ -293,7 +293,6 @@ def _match(theirs: Device, rest: Sequence[Device], ordinal: int | None) -> Devic
 
 
 def _combine(ours: Device | None, theirs: Device) -> Device:
-    """Return one device with JAX's description of itself, and the machine's description of the hardware."""
     if ours is None:
         return replace(theirs, memory_limit_bytes=theirs.allocator_limit_bytes)
     cpu = theirs.platform == "cpu"

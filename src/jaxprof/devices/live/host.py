@@ -149,7 +149,6 @@ def _shares(before: list[tuple[float, float]], now: list[tuple[float, float]], c
 
 
 def _ask(question: Callable[[], T]) -> T | None:
-    """Return the answer of psutil, or None if this system has none."""
     try:
         return question()
     except (psutil.Error, OSError, RuntimeError, AttributeError, ValueError, IndexError, KeyError):

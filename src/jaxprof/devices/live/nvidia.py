@@ -271,7 +271,6 @@ class Nvml:
         return replace(gpu, mig=tuple(instances))
 
     def _describe(self, key: tuple[int, int | None], handle: Any) -> Device:
-        """Return what a GPU and a MIG instance both say: name, UUID and memory."""
         memory = self._ask_of(handle, "nvmlDeviceGetMemoryInfo")
         return Device(
             id=f"{HIDDEN}:{key[0]}",
