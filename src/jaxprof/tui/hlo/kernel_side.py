@@ -192,7 +192,17 @@ def roofline_plot(ranking: Ranking, numbers: Sequence[int], chosen: int | None, 
     roofs = roofline_ceilings(ranking, numbers, device)
     if not roofs:
         return nothing("no known ceiling", width, height)
-    lines, marks = _ceilings(device.bandwidth, roofs, [point.intensity for point in points])
+    # The memory slope goes up to the highest peak, and each peak from its ridge on; all have their names.
+    bandwidth, top = device.bandwidth, roofs[0][1]
+    intensities = [*(point.intensity for point in points), *(peak / bandwidth for _, peak in roofs)]
+    low, high = min(intensities) / _BEYOND, max(intensities) * _BEYOND
+    lines = [PlotLine("", ((low, low * bandwidth), (top / bandwidth, top)), "$phase-transfer")]
+    middle = math.sqrt(low * top / bandwidth)
+    marks = [Mark(middle, middle * bandwidth, scaled(bandwidth, "B/s"), "$text-muted", "")]
+    for peak, names in grouped((peak, name) for name, peak in roofs).items():
+        ridge = ((peak / bandwidth, peak), (high, peak))
+        lines.append(PlotLine("", ridge, "$phase-compile", dotted=peak != top))
+        marks.append(Mark(high, peak, f"{', '.join(names)} {scaled(peak, 'FLOP/s')}", "$text-muted", ""))
     by_bound = grouped((point.bound, (point.intensity, point.flops_per_second)) for point in points)
     for bound in dict.fromkeys((*_MARKS, *by_bound)):
         marker, style = _MARKS.get(bound, _OTHER)
@@ -211,19 +221,3 @@ def roofline_plot(ranking: Ranking, numbers: Sequence[int], chosen: int | None, 
     words = f"{counted(above, 'kernel')} above the roof: served by a cache, or the ceilings are not this device's"
     note = Content.styled(words, "$warning").truncate(width, ellipsis=True)
     return Content("\n").join([note, line_plot(lines, x, y, width, height - 1, marks)])
-
-
-def _ceilings(
-    bandwidth: float, roofs: Sequence[tuple[str, float]], intensities: Sequence[float]
-) -> tuple[list[PlotLine], list[Mark]]:
-    """Return the memory slope up to the highest peak, each peak from its ridge on, and the names of all."""
-    at = [*intensities, *(peak / bandwidth for _, peak in roofs)]
-    low, high, top = min(at) / _BEYOND, max(at) * _BEYOND, roofs[0][1]
-    lines = [PlotLine("", ((low, low * bandwidth), (top / bandwidth, top)), "$phase-transfer")]
-    middle = math.sqrt(low * top / bandwidth)
-    marks = [Mark(middle, middle * bandwidth, scaled(bandwidth, "B/s"), "$text-muted", "")]
-    for peak, names in grouped((peak, name) for name, peak in roofs).items():
-        ridge = ((peak / bandwidth, peak), (high, peak))
-        lines.append(PlotLine("", ridge, "$phase-compile", dotted=peak != top))
-        marks.append(Mark(high, peak, f"{', '.join(names)} {scaled(peak, 'FLOP/s')}", "$text-muted", ""))
-    return lines, marks

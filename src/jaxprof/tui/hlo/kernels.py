@@ -152,7 +152,9 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
         rates = {"measured", "flops_per_second", "bytes_per_second"}
         unknown |= rates if self.ranking.basis != "measured" else set()
         # A column with a `sort` can be clicked; the rows themselves are sorted above.
-        shares = [group.share for group in outermost] or [self.ranking.share_of(self._heaviest())]
+        weights = self.ranking.column("weight")
+        heaviest = max((weights[row] for row in self.filtered if not math.isnan(weights[row])), default=None)
+        shares = [group.share for group in outermost] or [self.ranking.share_of(heaviest)]
         self._largest = max(filter(None, shares), default=1.0)
         named = {"share": TableColumn("share", self._share, _BAR + 5, sort=hash)}
         named |= {name: self._column(name) for name in _LAYOUT if name not in unknown}
@@ -161,10 +163,6 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
         self._names = {id(column): name for name, column in named.items()}
         self.rearrange()
         self.post_message(self.Sorted())
-
-    def _heaviest(self) -> float | None:
-        weights = self.ranking.column("weight")
-        return max((weights[number] for number in self.filtered if not math.isnan(weights[number])), default=None)
 
     def kinds(self, width: int) -> list[Content]:
         """Return a strip of the kinds of kernels by their share; nothing for one kind, or where shares are unknown."""

@@ -245,7 +245,19 @@ def read_program(opened: OpenedModule) -> Iterator[str]:
                 opened.stages[name] = Document(*(without_comments if name == "jaxpr" else without_locations)(text))
         except JaxprofError as error:
             opened.errors[name] = error
-        yield from _kernels(opened) if name == "hlo" and name in opened.stages else (name,)
+        document = opened.stages.get(name)
+        if name == "hlo" and isinstance(document, HloDocument):
+            from jaxprof.hlo.kernels.kernels import kernels
+            from jaxprof.hlo.kernels.notices import notices
+
+            own = opened.module = opened.program.own(document.modules)
+            if own.entry is not None:
+                _ = own.entry.instructions  # parse in this thread, not in the one that draws
+            yield "hlo"
+            opened.kernels, opened.notices = kernels(own), notices(own)
+            yield "kernels"
+        else:
+            yield name
     if (module := opened.module) is not None:
         from jaxprof.analysis.kernels.hlo_program import HloProgram
         from jaxprof.findings.hlo.program import findings_of
@@ -265,18 +277,3 @@ def read_program(opened: OpenedModule) -> Iterator[str]:
         yield "origins"
     opened.over = True
     yield "over"
-
-
-def _kernels(opened: OpenedModule) -> Iterator[str]:
-    from jaxprof.hlo.kernels.kernels import kernels
-    from jaxprof.hlo.kernels.notices import notices
-
-    document = opened.stages["hlo"]
-    assert isinstance(document, HloDocument)
-    module = opened.module = opened.program.own(document.modules)
-    if module.entry is not None:
-        _ = module.entry.instructions  # parse in this thread, not in the one that draws
-    yield "hlo"
-    opened.kernels = kernels(module)
-    opened.notices = notices(module)
-    yield "kernels"

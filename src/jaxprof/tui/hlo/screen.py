@@ -332,7 +332,6 @@ class HloScreen(ViewsScreen, keys="hlo"):
 
     @on(RowList.Highlighted, "#kernels")
     def _follow(self) -> None:
-        """Move the text to the cursor of the lists when they are side by side."""
         ranked = self.lists.table.ranked
         if self.has_class("-very-wide") and not self.in_text and ranked is not None:
             self.texts.go_to_kernel(*ranked.key)

@@ -141,7 +141,6 @@ class HomeScreen(SessionScreen, keys="home"):
         self._show_marks()
 
     def _show_devices(self) -> None:
-        """Show the devices and their readings, and propose JAX's default once JAX has said which it is."""
         if not self.whole or self.profiler.current_mode != self.MODE:
             return
         devices = self.profiler.devices
@@ -297,7 +296,6 @@ class HomeScreen(SessionScreen, keys="home"):
         show_device(self.app, self.profiler.devices.rows[str(message.rows.row_key(message.index))])
 
     def action_toggle_device(self) -> None:
-        """Mark or unmark the device under the cursor to run on."""
         name = str(self.query_one(DeviceList).current)
         if (row := self.profiler.devices.rows.get(name)) is None:
             return

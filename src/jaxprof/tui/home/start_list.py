@@ -8,9 +8,8 @@ starts without its dialog: a file that happens to lie in the folder is shown bef
 from __future__ import annotations
 
 import shlex
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -122,20 +121,32 @@ def own_rows(
     others = [_session_row(entry) for entry in kept if not entry.running]
     programs = scripts_with_jax(folder)
     rest = [_MORE_PROGRAMS] if most is not None and len(programs) > most else []
-    here = [_program_row(path, kept) for path in programs[:most]]
-    functions = [*islice(_function_rows(kept), most)]
-    return [*first, *functions, *here, *rest, *others, *([_OLDER] if more else [])] or list(WAYS)
+    here = []
+    for path in programs[:most]:
+        from jaxprof.runner.program import ProgramCommand  # not needed for the first frame
 
-
-def _function_rows(entries: Iterable[Entry]) -> Iterator[StartRow]:
-    """Yield the functions of files that are still here, those measured last first."""
+        explains = (
+            f"{path.name} imports jax. Enter asks for its arguments, Enter again runs it unchanged and says where its "
+            "time goes: the slowest lines, what was compiled and why again, copies, memory, and what to change."
+        )
+        source = ""
+        with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
+            source = file.read(_SOURCE_SHOWN)
+        last = next((entry for entry in kept if path.name in entry.workloads and entry.job is None), None)
+        arguments = arguments_of(last) if last is not None else ()
+        program = ProgramCommand(path=path.name, arguments=arguments, directory=str(path.parent))
+        here.append(StartRow(shlex.join((path.name, *arguments)), "", explains, program=program, source=source))
+    # Functions of files that are still here, those measured last first.
+    functions = []
     explains = "Enter asks whether to import it, with the arguments of the last time; then it can be measured again."
-    specs = (plan.spec for entry in entries for plan in entry.planned if plan.spec.how != "program")
+    specs = (plan.spec for entry in kept for plan in entry.planned if plan.spec.how != "program")
     seen = {spec.target: spec for spec in reversed([*specs]) if spec.target.rpartition(":")[0].endswith(".py")}
     for target, spec in reversed(seen.items()):
-        file, _, name = target.rpartition(":")
-        if REDACTED not in " ".join(spec.arguments) and Path(file).is_file():
-            yield StartRow(name, Path(file).name, f"{file}. {explains}", asks=" ".join((target, *spec.arguments)))
+        written_in, _, name = target.rpartition(":")
+        if REDACTED not in " ".join(spec.arguments) and Path(written_in).is_file():
+            asks = " ".join((target, *spec.arguments))
+            functions.append(StartRow(name, Path(written_in).name, f"{written_in}. {explains}", asks=asks))
+    return [*first, *functions[:most], *here, *rest, *others, *([_OLDER] if more else [])] or list(WAYS)
 
 
 def arguments_of(entry: Entry) -> tuple[str, ...]:
@@ -147,22 +158,6 @@ def arguments_of(entry: Entry) -> tuple[str, ...]:
         return ()
     names = [Path(word).name for word in words]
     return tuple(words[names.index(program.workload) + 1 :]) if program.workload in names else ()
-
-
-def _program_row(path: Path, entries: Iterable[Entry]) -> StartRow:
-    from jaxprof.runner.program import ProgramCommand  # not needed for the first frame
-
-    explains = (
-        f"{path.name} imports jax. Enter asks for its arguments, Enter again runs it unchanged and says where its time "
-        "goes: the slowest lines, what was compiled and why again, copies, memory, and what to change."
-    )
-    source = ""
-    with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
-        source = file.read(_SOURCE_SHOWN)
-    last = next((entry for entry in entries if path.name in entry.workloads and entry.job is None), None)
-    arguments = arguments_of(last) if last is not None else ()
-    program = ProgramCommand(path=path.name, arguments=arguments, directory=str(path.parent))
-    return StartRow(shlex.join((path.name, *arguments)), "", explains, program=program, source=source)
 
 
 def _session_row(entry: Entry) -> StartRow:

@@ -20,7 +20,7 @@ from jaxprof.analysis.programs import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOS
 from jaxprof.base.grouping import grouped
 from jaxprof.base.text import safe
 from jaxprof.base.units import UNKNOWN, integer, percent, percent_or_less, seconds
-from jaxprof.facts import Fact, at
+from jaxprof.facts import at
 from jaxprof.facts.processes import FIGURES
 from jaxprof.jobs.step_grid import OWN, PARTS_OF, RATIOS, STEP, StepGrid
 from jaxprof.tui.kit.canvas import Scale, ruler
@@ -150,8 +150,21 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
         self._stands: int | None = None
         """Parts of the loop that findings name, by the process that they are about."""
         facts = {fact.key: fact for fact in FIGURES}
+        figures = [
+            TableColumn(
+                facts[key].title or "", facts[key].text, width, right=facts[key].is_right, priority=priority,
+                sort=facts[key].reader(),
+            )
+            for key, width, priority in _FIGURES
+        ]  # fmt: skip
         named = (
-            TableColumn("process", self._index, 9, right=True, sort=at("index")),
+            TableColumn(
+                "process",
+                lambda row: (str(row.index), "bold $error" if row.index in self._late else "bold"),
+                9,
+                right=True,
+                sort=at("index"),
+            ),
             TableColumn("host", lambda row: row.host, 5, most=24, fits=True, sort=at("host")),
         )
         self._columns_of: dict[str, tuple[Column, ...]] = {
@@ -162,7 +175,7 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
                             sort=at("status")),
                 self._loss_column(),
                 *(self._part(part, facts[f"{part_key(part)}_share"].reader()) for part in _PARTS),
-                *(self._figure(facts[key], width, priority) for key, width, priority in _FIGURES),
+                *figures,
             ),
         }  # fmt: skip
         super().__init__(self._columns_of[self.view], order="process", id="processes")
@@ -246,9 +259,6 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
         steps = self._layout_for(width)[-1]
         return header[: steps.left].pad_right(max(0, steps.left - header.cell_length)) + axis(grid, steps.width)
 
-    def _index(self, row: ProcessFigures) -> Cell:
-        return str(row.index), "bold $error" if row.index in self._late else "bold"
-
     def _loss_column(self, priority: int = 0) -> Column:
         def draw(row: ProcessFigures) -> Cell:
             lost = self._lost_seconds.get(row.index, 0.0)
@@ -264,11 +274,6 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
             return words, "bold $worse" if part in self._late.get(row.index, ()) else ""
 
         return TableColumn(part, draw, max(6, len(part) + 2), right=True, priority=3 * (part == DEVICE), sort=read)
-
-    def _figure(self, fact: Fact[ProcessFigures], width: int, priority: int) -> Column:
-        return TableColumn(
-            fact.title or "", fact.text, width, right=fact.is_right, priority=priority, sort=fact.reader()
-        )
 
     def _steps(self, row: ProcessFigures) -> Cell:
         def marks(width: int) -> Iterator[tuple[str, str]]:

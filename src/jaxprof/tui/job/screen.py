@@ -76,18 +76,28 @@ class JobReading:
         self._read: dict[int, ProcessFile] = {}
         self._notices: list[str] = []
         self._seen: object = None
-        """Fingerprint of the folder at the last reading of its roll-ups."""
+        """Names, sizes and times of all sessions and roll-ups in the folder when its roll-ups were last read."""
         self._due = 0.0
 
     def read(self) -> JobInView | None:
         """Return the job; None if nothing has changed or is due. Blocks: for threads. Raises FileRefusedError."""
         if self._follower is not None:
             return self._follow(self._follower)
-        from jaxprof.jobs.folder import JobFollower, may_grow
+        from jaxprof.jobs.folder import ROLL_UP_FOLDER, JobFollower, may_grow
         from jaxprof.jobs.job import SESSIONS_READ, JobSteps, read_roll_ups
 
         began = clock.monotonic()
-        if began < self._due or (seen := _fingerprint(self.folder)) == self._seen:
+        if began < self._due:
+            return None
+        seen = []
+        for listed in (self.folder, self.folder / ROLL_UP_FOLDER / "processes"):
+            try:
+                with os.scandir(listed) as entries:
+                    seen += [(entry.name, (status := entry.stat()).st_size, status.st_mtime_ns) for entry in entries]
+            except OSError:  # `read_roll_ups` reports the error
+                seen.append((str(listed), 0, 0))
+        seen.sort()
+        if seen == self._seen:
             return None
         files = read_roll_ups(self.folder)
         rest = files.rest
@@ -117,20 +127,6 @@ class JobReading:
                 self._read[index] = ProcessFile(member.path, member.session, index=index)
             files.take(self._read[index])
         return _in_view(files.job_figures(), JobSteps(files))
-
-
-def _fingerprint(folder: Path) -> object:
-    """Return a value that changes with every session and every roll-up in the folder."""
-    from jaxprof.jobs.folder import ROLL_UP_FOLDER
-
-    state = []
-    for listed in (folder, folder / ROLL_UP_FOLDER / "processes"):
-        try:
-            with os.scandir(listed) as entries:
-                state += [(entry.name, (status := entry.stat()).st_size, status.st_mtime_ns) for entry in entries]
-        except OSError:  # `read_roll_ups` reports the error
-            state.append((str(listed), 0, 0))
-    return sorted(state)
 
 
 def _in_view(figures: JobFigures, steps: JobSteps) -> JobInView:

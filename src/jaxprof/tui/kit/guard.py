@@ -186,7 +186,6 @@ class _Boundary:
 
 
 async def _call(node: MessagePump, callback: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call what a node was asked to call later."""
     with _Boundary(node, f": {getattr(callback, '__qualname__', 'a callback')}"):
         answer = callback(*args, **kwargs)
         return await answer if inspect.isawaitable(answer) else answer

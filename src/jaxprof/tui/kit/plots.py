@@ -108,7 +108,19 @@ def line_plot(
             column, row = canvas.dot_at(x_scale.fraction(x), y_scale.fraction(y))
             canvas.put(column // 2, row // 4, line.marker, line.style)
     for mark in marks:
-        _put_mark(canvas, mark, x_scale, y_scale)
+        x, y = x_scale.fraction(mark.x), y_scale.fraction(mark.y)
+        if not (0 <= x <= 1 and 0 <= y <= 1):
+            continue
+        dot_column, dot_row = canvas.dot_at(x, y)
+        column, row = dot_column // 2, dot_row // 4
+        canvas.put(column, row, mark.character, mark.style)
+        # Its label stands to the right or the left, or a few rows away, where nothing is drawn yet.
+        label = f" {mark.label} "
+        length = columns(label)
+        around = [(left, row + down) for down in (0, 1, -1, 2, -2, 3, -3) for left in (column + 1, column - length)]
+        free = next((spot for spot in around if canvas.free(*spot, length)), None)
+        if free is not None:
+            canvas.put(*free, label, mark.style)
     head = _head(lines, x_axis, y_axis, width)
     return _with_axes(canvas, head, numbers, y_scale, axis_lines(x_scale, x_axis.text, gutter, canvas.width))
 
@@ -179,22 +191,6 @@ def _head(lines: Sequence[PlotLine], x_axis: Axis, y_axis: Axis, width: int) -> 
         parts += [("   ", ""), (text, line.style)]
         used += columns(text) + 3
     return Content.assemble(*parts, " " * (width - used))
-
-
-def _put_mark(canvas: Canvas, mark: Mark, x_scale: Scale, y_scale: Scale) -> None:
-    x, y = x_scale.fraction(mark.x), y_scale.fraction(mark.y)
-    if not (0 <= x <= 1 and 0 <= y <= 1):
-        return
-    dot_column, dot_row = canvas.dot_at(x, y)
-    column, row = dot_column // 2, dot_row // 4
-    label = f" {mark.label} "
-    length = columns(label)
-    canvas.put(column, row, mark.character, mark.style)
-    for down in (0, 1, -1, 2, -2, 3, -3):
-        for left in (column + 1, column - length):
-            if canvas.free(left, row + down, length):
-                canvas.put(left, row + down, label, mark.style)
-                return
 
 
 _FEWEST = 2

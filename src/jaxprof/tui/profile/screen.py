@@ -72,63 +72,54 @@ class OverviewList(FactList, keys="overview"):
 
 
 def overview_facts(profile: ProfileOverview, width: int) -> Sequence[FactLine]:
-    lines: list[FactLine] = []
-    for part in (_devices(profile, width), _kernels(profile, width), _programs(profile, width)):
-        made = list(part)
-        lines += [Content(""), *made] if made else []
-    facts = [counted(len(profile.devices), "device") if profile.devices else "no device"]
+    """Return what a profile holds: its devices, the kernels that took longest, and its programs, each in a table."""
+    devices, kernels = profile.devices, [kernel for _, kernel in profile.kernels]
+    facts = [counted(len(devices), "device") if devices else "no device"]
     capture = profile.run.captures.get(IMPORTED)
     if capture is not None:
         facts.insert(0, capture.platform)
         facts += [seconds(capture.wall_seconds)] if capture.wall_seconds is not None else []
         facts += [counted(capture.events, "event")] if capture.events is not None else []
         facts += [bytes_(capture.bytes)] if capture.bytes is not None else []
-    return [heading(profile.run.label, " · ".join(filter(None, facts))), *lines]
-
-
-def _devices(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
-    devices = profile.devices
+    lines: list[FactLine] = [heading(profile.run.label, " · ".join(filter(None, facts)))]
     span = next((device.span_seconds for device in devices if device.span_seconds is not None), None)
     note = f"idle and busy are of the whole {seconds(span)}" if span is not None else ""
     shown = [fact for fact in DEVICE_STEPS if width >= 100 or fact.key != "quartiles_seconds"]
-    return _table_lines("Devices", note, Table(shown, devices, most=DEVICES, rest="and {} more devices"), (), width)
-
-
-def _kernels(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
-    if not profile.kernels:
-        yield heading("Kernels", "none were recorded")
-        return
+    of_devices: Table[Any] = Table(shown, devices, most=DEVICES, rest="and {} more devices")
+    lines += _table_lines("Devices", note, of_devices, (), width)
     with_hlo = {program.run.id for program in profile.programs if program.has_hlo}
-    targets = (
-        FactTarget("", kernel.name, kernel=True, run=run) if run in with_hlo else None
-        for run, kernel in profile.kernels[:KERNELS]
+    if kernels:
+        targets = (
+            FactTarget("", kernel.name, kernel=True, run=run) if run in with_hlo else None
+            for run, kernel in profile.kernels[:KERNELS]
+        )
+        for rates, spread in ((True, True), (False, True), (False, False)):  # as many as leave room for the names
+            table = kernel_table(kernels, programs=True, rates=rates, spread=spread)
+            table = replace(table, most=KERNELS, rest="and {} more kernels")
+            if max(map(columns, text_lines(table))) <= width:
+                break
+        lines += _table_lines("Kernels", "self time", table, targets, width)
+        for device, took in profile.unattributed_seconds.items():
+            if took > 0:
+                words = f"{seconds(took)} on {device} belong to no HLO op, copies included"
+                lines.append(Content.styled(safe(words), "$text-muted"))
+    else:
+        lines += (Content(""), heading("Kernels", "none were recorded"))
+    programs = (
+        FactTarget("", "", run=program.run.id) if program.has_hlo else None for program in profile.programs[:PROGRAMS]
     )
-    for rates, spread in ((True, True), (False, True), (False, False)):  # as many figures as leave room for the names
-        table = kernel_table([kernel for _, kernel in profile.kernels], programs=True, rates=rates, spread=spread)
-        table = replace(table, most=KERNELS, rest="and {} more kernels")
-        if max(map(columns, text_lines(table))) <= width:
-            break
-    yield from _table_lines("Kernels", "self time", table, targets, width)
-    for device, took in profile.unattributed_seconds.items():
-        if took > 0:
-            words = f"{seconds(took)} on {device} belong to no HLO op, copies included"
-            yield Content.styled(safe(words), "$text-muted")
-
-
-def _programs(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
-    table = Table(_PROGRAM, profile.programs, most=PROGRAMS, rest="and {} more programs")
-    shown = profile.programs[:PROGRAMS]
-    targets = (FactTarget("", "", run=program.run.id) if program.has_hlo else None for program in shown)
-    return _table_lines("Programs", "", table, targets, width)
+    of_programs = Table(_PROGRAM, profile.programs, most=PROGRAMS, rest="and {} more programs")
+    lines += _table_lines("Programs", "", of_programs, programs, width)
+    return lines
 
 
 def _table_lines(
     title: str, note: str, table: Table[Any], targets: Iterable[FactTarget | None], width: int
 ) -> Iterator[FactLine]:
-    """Yield a table of a report below its title, each row with its target; nothing if it has no rows."""
+    """Yield a table of a report below a blank line and its title, each row with its target; nothing without rows."""
     lines = list(table_lines(table, width))
     if lines:
-        yield from (heading(title, note), lines[0])
+        yield from (Content(""), heading(title, note), lines[0])
         yield from (Leads(line, target) for line, target in zip(lines[1:], chain(targets, repeat(None)), strict=False))
 
 
@@ -300,7 +291,18 @@ class ProfileScreen(ViewsScreen, keys="profile"):
         source = source_of(self.profiler.session, run) if run is not None and captured else None
         self.query_one(TrustLine).show_run(source)
         if self._view == "memory":
-            self._show_memory(run)
+            session, words, view = self.profiler.session, self._words(run), self.query_one(MemoryView)
+            if (module := self.profiler.destination.module) is not None:
+                view.read(module, lambda: memory_of_dump(module), _NO_SCHEDULE)
+            elif run is None or words:
+                recorded = program_result(session, run.id) if run is not None and run.is_program else None
+                known = (fit_words(session, recorded), arrays_of(recorded)) if recorded is not None else ()
+                view.show_words(words, *known)
+            else:
+                compiled = with_hlo(session, run)
+                why = "No memory was recorded." if compiled.over else "The program is not compiled yet."
+                why, key = _NO_MEMORY.get(compiled.plan.how, why), (id(session), compiled.id)
+                view.read(key, lambda: memory_of_run(session, compiled.id), why, allocator_line(compiled))
         elif self._view == "compile":
             found = run.compile_passes.tree if run is not None and run.compile_passes is not None else None
             words = self._words(run) or (why_no_passes(run) if run is not None else "")
@@ -331,20 +333,6 @@ class ProfileScreen(ViewsScreen, keys="profile"):
             return nothing_was_run(self.profiler)
         program = program_without_capture(self.profiler.session)
         return how_to_capture(self.profiler, program) if program is run else ""
-
-    def _show_memory(self, run: Run | None) -> None:
-        session, words, view = self.profiler.session, self._words(run), self.query_one(MemoryView)
-        if (module := self.profiler.destination.module) is not None:
-            view.read(module, lambda: memory_of_dump(module), _NO_SCHEDULE)
-        elif run is None or words:
-            program = program_result(session, run.id) if run is not None and run.is_program else None
-            known = (fit_words(session, program), arrays_of(program)) if program is not None else ()
-            view.show_words(words, *known)
-        else:
-            compiled = with_hlo(session, run)
-            why = "No memory was recorded." if compiled.over else "The program is not compiled yet."
-            why, key = _NO_MEMORY.get(compiled.plan.how, why), (id(session), compiled.id)
-            view.read(key, lambda: memory_of_run(session, compiled.id), why, allocator_line(compiled))
 
     # -- tabs -------------------------------------------------------------------------------------------------
 

@@ -84,7 +84,8 @@ class TimeTree(TreeView[TimeNode], keys="time_tree"):
                 TableColumn("times", lambda node: integer(node.count) if node.count > 1 else "", 5, right=True,
                        style="$text-muted"),
                 TableColumn("total", lambda node: seconds(node.seconds), 8, right=True),
-                TableColumn("of all", self._share, 7, right=True, style="$text-muted"),
+                TableColumn("of all", lambda node: percent_or_less(node.seconds / self._whole) if self._whole else "",
+                       7, right=True, style="$text-muted"),
                 TableColumn("self", lambda node: seconds(node.self_seconds) if node.self_seconds else "", 8, right=True,
                        style="bold", gap=2),
                 TableColumn("", self._bar, 6, weight=3),
@@ -148,9 +149,6 @@ class TimeTree(TreeView[TimeNode], keys="time_tree"):
 
     def haystack(self, row: TimeNode) -> str:
         return f"{row.name} {row.note} {row.where.text if row.where is not None else ''}"
-
-    def _share(self, node: TimeNode) -> str:
-        return percent_or_less(node.seconds / self._whole) if self._whole else ""
 
     def _bar(self, node: TimeNode) -> Drawing:
         began = 0.0 if self._words else self._placed_at[id(node)][1]
@@ -243,16 +241,7 @@ def _tree(root: FlameFrame, words: Callable[[FlameFrame], tuple[str, str]]) -> M
 
 
 def passes(tree: PassTimes) -> Mapping[str, TimeNode]:
-    return {"by stage": _stages(tree), "nested": _passes(tree)}
-
-
-def _passes(node: PassTimes, depth: int = 0) -> TimeNode:
-    inside = tuple(_passes(child, depth + 1) for child in node.children) if depth < DEEPEST else ()
-    return TimeNode(node.name, node.seconds, node.self_seconds, node.count, inside, node.stage)
-
-
-def _stages(tree: PassTimes) -> TimeNode:
-    """Return the stages with the self times of their phases and passes; over several threads more than it took."""
+    # The stages have the self times of their phases and passes, which over several threads are more than it took.
     found = sorted(passes_in(tree), key=lambda node: -node.self_seconds)
     stages = []
     for stage in stage_times(tree):
@@ -262,7 +251,14 @@ def _stages(tree: PassTimes) -> TimeNode:
             if node.stage == stage.stage and node.self_seconds > 0
         )
         stages.append(TimeNode(stage.stage, stage.seconds, 0.0, 1, inside, ""))
-    return TimeNode("all stages of all threads", sum(stage.seconds for stage in stages), 0.0, 1, tuple(stages), "")
+    whole = sum(stage.seconds for stage in stages)
+    by_stage = TimeNode("all stages of all threads", whole, 0.0, 1, tuple(stages), "")
+    return {"by stage": by_stage, "nested": _passes(tree)}
+
+
+def _passes(node: PassTimes, depth: int = 0) -> TimeNode:
+    inside = tuple(_passes(child, depth + 1) for child in node.children) if depth < DEEPEST else ()
+    return TimeNode(node.name, node.seconds, node.self_seconds, node.count, inside, node.stage)
 
 
 # -- over time ------------------------------------------------------------------------------------------------

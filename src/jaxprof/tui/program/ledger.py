@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from textual.content import Content
 
@@ -17,7 +16,6 @@ from jaxprof.analysis.programs.sentences import compile_reason, first_change
 from jaxprof.base.text import columns, safe
 from jaxprof.base.units import integer, percent, seconds
 from jaxprof.events import Compiled
-from jaxprof.facts import Fact
 from jaxprof.facts.programs import COMPILES, ProgramRow
 from jaxprof.facts.units import TRUTH
 from jaxprof.report.program_words import why_again, words
@@ -58,18 +56,16 @@ def compilation_lines(row: ProgramRow, width: int) -> list[Content]:
     for fact, value in known:
         if fact.inside:
             lines += [Content(""), Content.styled(words(fact.key), "bold $primary")]
-            lines += [line for each in value for line in hang(Content("  "), _in_words(fact.inside, each), width)]
+            for each in value:  # its name, its type, and what is true of it
+                parts = [part for part in fact.inside if part.applies is None or part.applies(each)]
+                parts = [part for part in parts if part.reader()(each)]
+                texts = (words(part.key) if part.unit is TRUTH else part.text(each) for part in parts)
+                lines += hang(Content("  "), "  ".join(texts), width)
     return lines
 
 
 _LEFT_OUT = ("function", "called_in")
 """Facts of a compilation that stand in the title, and beside the line."""
-
-
-def _in_words(facts: Sequence[Fact[Any]], each: object) -> str:
-    """Return what is known of one row of a list: its name, its type, and what is true of it."""
-    known = [fact for fact in facts if (fact.applies is None or fact.applies(each)) and fact.reader()(each)]
-    return "  ".join(words(fact.key) if fact.unit is TRUTH else fact.text(each) for fact in known)
 
 
 LedgerRow = FunctionCompiles | Compiled

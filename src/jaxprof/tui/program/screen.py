@@ -196,7 +196,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
 
     @on(RowList.Highlighted, "#findings")
     def _show_finding(self) -> None:
-        """Show below the list what there is to know of the finding under the cursor."""
         claim, around = self.query_one(AdviceList).current_row, 6 if self.has_class("-tall") else 1
         self.query_one("#finding", Lines).show(partial(claim_lines, claim, self.profiler.session.sources, around))
 

@@ -93,43 +93,36 @@ class ResultPanel(ScrollPane):
             crossovers.show(lambda width: [line for each in crossings for line in hang(mark, each, width, "bold")])
             table.show(partial(table_lines, sweep_table(sweep)))
             plot.show(partial(sweep_plot, sweep))
-        self._show_run(session, result, findings)
-        # The samples, as soon as the run takes some.
         run, summary, modes = result.run, result.summary, result.modes
-        samples = () if run.is_program else steady_samples(run)
-        comes = run.shown.status == "running" and not run.is_program and run.plan.how != "compile"
-        self.query_one("#samples").display = bool(samples) or comes
-        for name, picture in (("distribution", distribution), ("trend", trend)):
-            self.query_one(f"#{name}", Picture).show(
-                lambda w, h, draw=picture: draw(samples, summary, w, h, modes)  # type: ignore[misc]
-            )
-
-    def _show_run(self, session: Session, result: RunResult, findings: Sequence[Finding]) -> None:
-        run = result.run
-        live, name = run.shown.status == "running", baseline_name(session, run)
-
-        def figures_column(width: int) -> Iterator[Content]:
-            if run.is_program:
-                yield OF_PROGRAM
-            else:
-                yield from _under("figures", [*figure_lines(result, name, width)])
-            told = {finding.code for finding in findings}
-            yield from _under("warnings", warning_lines(result, width, told))
-
-        def right(width: int) -> Iterator[Content]:
-            if result.run.compiles:
-                yield from (Content(""), *table_lines(compile_table(result), width))
-            yield from _under("environment", environment_lines(result, width))
-
-        def phases(width: int) -> list[Content]:
-            return [] if live else _under("phase by phase", list(table_lines(phase_table(result), width)))
+        name = baseline_name(session, run)
 
         def head(width: int) -> list[Content]:
             told = [line for each in findings for line in finding_lines(each, width)]
             return [*failure_lines(result, width), *phase_line(result, width), *_under("what to do", told)]
 
-        for part, draw in {"head": head, "left": figures_column, "right": right, "each-phase": phases}.items():
+        def left(width: int) -> list[Content]:
+            figures = [OF_PROGRAM] if run.is_program else _under("figures", [*figure_lines(result, name, width)])
+            warnings = warning_lines(result, width, {finding.code for finding in findings})
+            return [*figures, *_under("warnings", warnings)]
+
+        def right(width: int) -> list[Content]:
+            compiled = [Content(""), *table_lines(compile_table(result), width)] if run.compiles else []
+            return [*compiled, *_under("environment", environment_lines(result, width))]
+
+        def phases(width: int) -> list[Content]:
+            listed = [] if run.shown.status == "running" else [*table_lines(phase_table(result), width)]
+            return _under("phase by phase", listed)
+
+        for part, draw in {"head": head, "left": left, "right": right, "each-phase": phases}.items():
             self.query_one(f"#{part}", Lines).show(draw)
+        # The samples, as soon as the run takes some.
+        samples = () if run.is_program else steady_samples(run)
+        comes = run.shown.status == "running" and not run.is_program and run.plan.how != "compile"
+        self.query_one("#samples").display = bool(samples) or comes
+        for plot_of, picture in (("distribution", distribution), ("trend", trend)):
+            self.query_one(f"#{plot_of}", Picture).show(
+                lambda w, h, draw=picture: draw(samples, summary, w, h, modes)  # type: ignore[misc]
+            )
 
 
 def _state(run: Run) -> str:

@@ -54,13 +54,15 @@ class RunTable(RowList[RunResult]):
     def __init__(self) -> None:
         super().__init__(
             (
-                TableColumn("", self._mark, 1),
+                TableColumn("", lambda row: mark(on=True) if row.run.id in self.marked else status_mark(
+                    row.run.shown.status), 1),
                 TableColumn("variant", lambda row: self._labels[row.run.id], 10, most=25, fits=True,
                             sort=lambda row: row.run.plan.variant),
                 TableColumn("first", self._first_result, 8, right=True,
                             sort=lambda row: sum(row.first_result_phases.values()) or None),
                 TableColumn("result", self._phases, 6, weight=3, wanted=20, most=60, gap=2),
-                TableColumn("a call", _call, 8, right=True, sort=at("summary.median")),
+                TableColumn("a call", lambda row: seconds(row.summary.median) if row.summary is not None else "", 8,
+                            style="bold", right=True, sort=at("summary.median")),
                 TableColumn("± 95 %", interval_text, 7, most=15, fits=True, right=True, style="$text-muted",
                             gap=2, priority=1),
                 TableColumn("(log)", self._bar, 5, weight=1, wanted=10, most=24, gap=2),
@@ -147,10 +149,6 @@ class RunTable(RowList[RunResult]):
 
     # -- cells ------------------------------------------------------------------------------------------------
 
-    def _mark(self, run_result: RunResult) -> Content:
-        run = run_result.run
-        return mark(on=True) if run.id in self.marked else status_mark(run.shown.status)
-
     def _first_result(self, run_result: RunResult) -> Cell:
         """Return the time up to the first result; a run that is not measured, or not yet, has words in place of all its
         figures."""
@@ -169,8 +167,16 @@ class RunTable(RowList[RunResult]):
         phase, style = self._phase(run)
         if run.shown.status != "running":
             return phase, style
-        # The clock runs only while somebody writes the session.
-        began = _began_seconds(run) if self._growing else None
+        began: float | None = None
+        if self._growing:  # the clock runs only while somebody writes the session
+            phases = run.present_phases
+            ended = [phase.ended_seconds for phase in phases.values() if phase.ended_seconds is not None]
+            if run.current_phase in phases:
+                began = phases[run.current_phase].started_seconds
+            elif ended:
+                began = max(ended)
+            else:
+                began = run.launches[-1].started_seconds if run.launches else run.started_seconds
         now = clock.monotonic() + self._profiler.opened.clock_shift_seconds
         time = clock_text(now - began) if began is not None else ""
         so_far = f"median {seconds(summary.median)}{half_width(summary)}" if summary is not None else ""
@@ -215,21 +221,6 @@ class RunTable(RowList[RunResult]):
         decades = math.log10(max(medians)) - (low := math.ceil(math.log10(min(medians))) - 1)
         style = "$bar" if run_result.run.plan.baseline else "$baseline"
         return lambda width: bar((math.log10(summary.median) - low) / decades, width, style, track="")
-
-
-def _began_seconds(run: Run) -> float | None:
-    """Return when the current phase began, or else when the last one ended or the process was started."""
-    phases = run.present_phases
-    if run.current_phase in phases:
-        return phases[run.current_phase].started_seconds
-    ended = [phase.ended_seconds for phase in phases.values() if phase.ended_seconds is not None]
-    if ended:
-        return max(ended)
-    return run.launches[-1].started_seconds if run.launches else run.started_seconds
-
-
-def _call(run_result: RunResult) -> tuple[str, str]:
-    return seconds(run_result.summary.median) if run_result.summary is not None else "", "bold"
 
 
 def _speedup(run_result: RunResult) -> Cell:

@@ -25,7 +25,7 @@ from jaxprof.tui import clock
 if TYPE_CHECKING:
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.program import ProgramCommand
-    from jaxprof.tui.shell.live import Listener, Live, Made
+    from jaxprof.tui.shell.live import Listener, Made
     from jaxprof.tui.shell.profiler import Profiler
 
 ENDING_SIGNALS = signals("SIGTERM", "SIGHUP", "SIGQUIT", "SIGINT")
@@ -78,17 +78,15 @@ def launch(
         few_colours=Console(force_terminal=True).color_system in (None, "standard", "windows"),
     )
     _run(app)
-    code = app.return_code or (_exit_code(app.live) if program is not None else 0)
-    return code or int(app.live.has_lost_events)
-
-
-def _exit_code(live: Live) -> int:
-    """Return the program's exit code, after waiting for a program that is just ending; 1 if it never started."""
+    live = app.live
+    if app.return_code or program is None:
+        return app.return_code or int(live.has_lost_events)
+    # The program may be just ending; if it never started, the code is 1.
     until = clock.monotonic() + PATIENCE_SECONDS
     while live.program is not None and live.exit_code is None and clock.monotonic() < until:
         clock.sleep(0.01)
-    code = live.exit_code
-    return code if code is not None else 1
+    code = live.exit_code if live.exit_code is not None else 1
+    return code or int(live.has_lost_events)
 
 
 def is_light(variable: str) -> bool:
@@ -136,7 +134,12 @@ def drawing_on_stdout() -> Iterator[None]:
 @contextmanager
 def _signals(app: Profiler) -> Iterator[None]:
     """Let signals that end a process close the log and the children first, while the app runs."""
-    attributes = _terminal_attributes()
+    attributes: list[object] | None = None
+    with suppress(ImportError):  # Windows: Textual itself restores the console
+        import termios
+
+        with suppress(termios.error):
+            attributes = list(termios.tcgetattr(0))
 
     def end(number: int, frame: FrameType | None) -> None:
         name = signal.Signals(number).name
@@ -169,14 +172,3 @@ def _end_hard(number: int, attributes: list[object] | None) -> None:
         with suppress(termios.error):
             termios.tcsetattr(0, termios.TCSANOW, attributes)  # type: ignore[arg-type]
     os._exit(128 + number)
-
-
-def _terminal_attributes() -> list[object] | None:
-    try:
-        import termios
-    except ImportError:  # Windows: Textual itself restores the console
-        return None
-    try:
-        return list(termios.tcgetattr(0))
-    except termios.error:
-        return None

@@ -183,7 +183,25 @@ class Live:
         with self._lock:
             scheduler = self._scheduler
             if scheduler is None or program is not None or self.program is not None:
-                scheduler = self._begin(program, interpreter)
+                # Another session begins, after the end of the previous one.
+                if self.busy:
+                    what = "a program is running" if self.program is not None else "another run is in progress"
+                    hint = "Wait until it ends, or cancel it: at once, each would distort the other's results."
+                    raise UsageError(what, hint)
+                if scheduler is not None:
+                    scheduler.close()
+
+                def listen(events: list[Event]) -> None:
+                    self._post(EventsArrived(events, session))
+                    failure = begun.storage_failure
+                    if failure is not None and not self._storage_failure_reported:
+                        self._storage_failure_reported = True
+                        self._post(StorageFailed(failure))
+
+                begun, session, path = self._make(program, interpreter, listen)
+                self._scheduler, self.session, self.path, self.program = begun, session, path, program
+                self._storage_failure_reported, self.cancelling = False, set()
+                scheduler = begun
             if program is None:
                 cast("Scheduler", scheduler).add(planned)
             else:
@@ -205,27 +223,6 @@ class Live:
             with self._lock:
                 self._set_busy(False)
             raise
-
-    def _begin(self, program: ProgramCommand | None, interpreter: Interpreter) -> Scheduler | ProgramScheduler:
-        """Close the previous session and begin another one. The caller holds the lock. Raises UsageError while anything
-        is in progress."""
-        if self.busy:
-            what = "a program is running" if self.program is not None else "another run is in progress"
-            raise UsageError(what, "Wait until it ends, or cancel it: at once, each would distort the other's results.")
-        if self._scheduler is not None:
-            self._scheduler.close()
-
-        def listen(events: list[Event]) -> None:
-            self._post(EventsArrived(events, session))
-            failure = scheduler.storage_failure
-            if failure is not None and not self._storage_failure_reported:
-                self._storage_failure_reported = True
-                self._post(StorageFailed(failure))
-
-        scheduler, session, path = self._make(program, interpreter, listen)
-        self._scheduler, self.session, self.path, self.program = scheduler, session, path, program
-        self._storage_failure_reported, self.cancelling = False, set()
-        return scheduler
 
     def _set_busy(self, busy: bool) -> None:
         """Set whether the queue is driven. The caller holds the lock, so that the app receives the changes in order."""

@@ -5,7 +5,7 @@ step, the totals of a range.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from itertools import zip_longest
@@ -105,26 +105,21 @@ def cells(
         else:
             glyphs.append("·" if gap and lane.on_device else " ")
             styles.append("$rule")
-    for first, last, index in _wide(row, window, width):
-        label = int(row.label[index])
-        name, colour = lane.labels[label][0], _HIT if matched[first] else STYLES[KINDS[lane.kind_of_label[label]]]
-        glyphs[first:last] = _label(name, last - first, begins=bool(row.starts[index] >= window.start))
-        styles[first:last] = [f"$background on {colour}"] * (last - first)
-    return glyphs, styles
-
-
-def _wide(row: LaneRow, window: AxisWindow, width: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the intervals wide enough for their names: first column, the column after the last, and index."""
     if row.capacity > 1 or row.values is not None:
-        return
+        return glyphs, styles
     inside = row.inside(window.start, window.end)
     least = window.span * NAMED_COLUMNS // width
     for offset in np.flatnonzero(row.ends[inside] - row.starts[inside] >= max(1, least)).tolist():
         index = inside.start + offset
         first = max(0, -(-(int(row.starts[index]) - window.start) * width // window.span))
         last = min(width, window.column_of(int(row.ends[index]), width))
-        if last - first >= NAMED_COLUMNS:
-            yield first, last, index
+        if last - first < NAMED_COLUMNS:
+            continue
+        label = int(row.label[index])
+        name, colour = lane.labels[label][0], _HIT if matched[first] else STYLES[KINDS[lane.kind_of_label[label]]]
+        glyphs[first:last] = _label(name, last - first, begins=bool(row.starts[index] >= window.start))
+        styles[first:last] = [f"$background on {colour}"] * (last - first)
+    return glyphs, styles
 
 
 def busy_share(row: LaneRow, window: AxisWindow) -> float:
