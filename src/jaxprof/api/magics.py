@@ -18,7 +18,17 @@ from jaxprof.base.files import with_home
 
 def load_ipython_extension(shell: Any) -> None:
     """Register the magic. `%load_ext jaxprof` calls this."""
-    shell.register_magic_function(lambda line, cell: _show_error(record_cell, shell, line, cell), "cell", "jaxprof")
+
+    def magic(line: str, cell: str) -> None:
+        """Show our own errors without a traceback, as IPython does when a magic is misused."""
+        from IPython.core.error import UsageError as MagicError
+
+        try:
+            record_cell(shell, line, cell)
+        except JaxprofError as error:
+            raise MagicError(str(error)) from None
+
+    shell.register_magic_function(magic, "cell", "jaxprof")
 
 
 def record_cell(shell: Any, line: str, cell: str) -> None:
@@ -63,13 +73,3 @@ def cell_name(shell: Any, file: str) -> str:
     """Return `In [4]` for the name that IPython gives the code of that cell; `file` itself for anything else."""
     label = shell.compile.format_code_name(file) if hasattr(shell.compile, "format_code_name") else None
     return str(label[1]).replace("In[", "In [") if label and label[0] == "Cell" else file
-
-
-def _show_error(work: Any, *arguments: Any) -> Any:
-    """Show our own errors without a traceback, as IPython does when a magic is misused."""
-    from IPython.core.error import UsageError as MagicError
-
-    try:
-        return work(*arguments)
-    except JaxprofError as error:
-        raise MagicError(str(error)) from None

@@ -424,7 +424,6 @@ class Recording:
 
 
 def _ending(error: BaseException | None) -> RunFinished:
-    """Return how the program ended, as far as this process can see."""
     if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
         return RunFinished(status="ok")
     if isinstance(error, KeyboardInterrupt):

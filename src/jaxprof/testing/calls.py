@@ -172,7 +172,6 @@ def as_compiled(events: Iterable[Event], compilation: Compiled | None) -> Iterat
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function as one that `jax.jit` can hash, under its own name."""
     try:
         hash(function)
     except TypeError:

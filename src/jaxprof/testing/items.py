@@ -19,7 +19,7 @@ import pytest
 from jaxprof.api.session import Session, header_environment
 from jaxprof.base.errors import JaxprofError, UsageError, unknown_name
 from jaxprof.base.text import safe
-from jaxprof.events import Compiled, SessionClosed
+from jaxprof.events import SessionClosed
 from jaxprof.facts import column, pick, within
 from jaxprof.facts.comparisons import EXACT
 from jaxprof.findings.compare.session_difference import facts_of
@@ -62,7 +62,18 @@ def report(path: Path | None, programs: Mapping[str, Sequence[str]]) -> tuple[li
     if not programs:
         return ["no test has called the fixture jaxprof: nothing is saved"], False
     session = session_of(programs)
-    lines = list(_table_lines(session))
+    runs = list(session.runs.values())
+    programs_of = Counter(run.plan.workload for run in runs)
+    tests = Counter({run.plan.workload: run.plan.workload.rpartition("::")[2] for run in runs}.values())
+    rows = []
+    for run in runs:
+        short = run.plan.workload.rpartition("::")[2]
+        test = short if tests[short] == 1 else run.plan.workload
+        name = f"{test} {run.plan.variant}" if programs_of[run.plan.workload] > 1 else test
+        rows.append((name, facts_of(session, run)))
+    exact = (replace(fact, title=_SHOWN[fact.key]) for fact in pick(EXACT, *_SHOWN))
+    columns = [column("name", itemgetter(0)), *within(itemgetter(1), exact)]
+    lines = list(text_lines(Table(columns, rows), indent=""))
     if path is None:
         return lines, False
     try:
@@ -79,21 +90,6 @@ _SHOWN = {
     "compiles": "compiles",
 }
 """Code of a fact → the title of its column."""
-
-
-def _table_lines(session: Session) -> Iterator[str]:
-    runs = list(session.runs.values())
-    programs = Counter(run.plan.workload for run in runs)
-    tests = Counter({run.plan.workload: run.plan.workload.rpartition("::")[2] for run in runs}.values())
-    names = []
-    for run in runs:
-        short = run.plan.workload.rpartition("::")[2]
-        test = short if tests[short] == 1 else run.plan.workload
-        names.append(f"{test} {run.plan.variant}" if programs[run.plan.workload] > 1 else test)
-    rows = [(name, facts_of(session, run)) for name, run in zip(names, runs, strict=True)]
-    exact = (replace(fact, title=_SHOWN[fact.key]) for fact in pick(EXACT, *_SHOWN))
-    columns = [column("name", itemgetter(0)), *within(itemgetter(1), exact)]
-    yield from text_lines(Table(columns, rows), indent="")
 
 
 FACT_LIMITS = {
@@ -138,7 +134,17 @@ def find_excesses(limits: Mapping[str, float], caller: Caller) -> list[str]:
     if COMPILES in limits:
         keys = {key for function in caller.functions for key in function.keys}
         most = limits[COMPILES]
-        failures += [_compile_list(rows, most) for rows in caller.watch.by_function(keys).values() if len(rows) > most]
+        for rows in caller.watch.by_function(keys).values():
+            if len(rows) <= most:
+                continue
+            times = "once" if len(rows) == 1 else f"{len(rows)} times"
+            lines = [safe(f"{rows[0].function}: {COMPILES}={most:g}, compiled {times}")]
+            for number, row in enumerate(rows[:_LISTED], start=1):
+                at = f" at {row.called_from.short()}" if row.called_from else ""
+                lines.append(safe(f"  {number}. {row.function}{signature(row)}{at}: {why_again(row)}"))
+            if len(rows) > _LISTED:
+                lines.append(f"  and {len(rows) - _LISTED} more")
+            failures.append("\n".join(lines))
     fact_limits = {name: limits[name] for name in FACT_LIMITS if name in limits}
     if fact_limits and not caller.programs:
         names = " and ".join(fact_limits)
@@ -155,17 +161,6 @@ def find_excesses(limits: Mapping[str, float], caller: Caller) -> list[str]:
                 rounded = f" ({fact.shown(value)})" if fact.unit.name and value >= 10_000 else ""
                 failures.append(safe(f"{call}: {name}={most:g}, found {value:.0f}{rounded}"))
     return failures
-
-
-def _compile_list(rows: Sequence[Compiled], most: float) -> str:
-    times = "once" if len(rows) == 1 else f"{len(rows)} times"
-    lines = [safe(f"{rows[0].function}: {COMPILES}={most:g}, compiled {times}")]
-    for number, row in enumerate(rows[:_LISTED], start=1):
-        at = f" at {row.called_from.short()}" if row.called_from else ""
-        lines.append(safe(f"  {number}. {row.function}{signature(row)}{at}: {why_again(row)}"))
-    if len(rows) > _LISTED:
-        lines.append(f"  and {len(rows) - _LISTED} more")
-    return "\n".join(lines)
 
 
 _CALLER = pytest.StashKey[Caller]()
