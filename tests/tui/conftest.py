@@ -90,6 +90,7 @@ def short_pauses(monkeypatch):
     monkeypatch.setattr("textual.screen.UPDATE_PERIOD", REST_SECONDS)
     monkeypatch.setattr(App, "delay_update", partialmethod(App.delay_update, REST_SECONDS))  # at each change of mode
     monkeypatch.setattr("jaxprof.tui.home.screen.SETTLE_SECONDS", REST_SECONDS)
+    monkeypatch.setattr("jaxprof.tui.shell.profiler.REFRESH_MOST_SECONDS", 0.0)
 
 
 @pytest.fixture(autouse=True)

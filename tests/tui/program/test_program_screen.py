@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from time import monotonic, time
 from types import SimpleNamespace
@@ -17,12 +18,14 @@ from jaxprof.base.files import digests_of_sources
 from jaxprof.findings.program_result import program_result
 from jaxprof.runner.program import ProgramCommand
 from jaxprof.session import Session
+from jaxprof.tui import clock
 from jaxprof.tui.kit.program_summary import figures, first_line, share_bar
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.profile.screen import arrays_of
 from jaxprof.tui.profile.times import TimeTree
 from jaxprof.tui.program.ledger import LedgerList, compile_strip
 from jaxprof.tui.program.screen import ProgramScreen
+from jaxprof.tui.shell import profiler
 from jaxprof.tui.shell.live import Live, LiveChanged
 from jaxprof.tui.shell.profiler import Profiler
 from report import sessions
@@ -303,6 +306,32 @@ async def test_a_program_is_followed_captured_cancelled_and_run_again():
         await walk.until(lambda: before.runs["r1"].log[-1].text == "late word of the first")
         await walk.press("m l")
         assert "late word" not in walk.text
+
+
+async def test_a_refresh_that_takes_long_is_not_repeated_soon(app_clock, monkeypatch):
+    def said(text):
+        program.emit(e.Compiled(function=text, trace_seconds=0.1, compile_seconds=1.2, reason_code="first"))
+        compiled = walk.app.session.runs["r1"].program.compiled
+        return walk.until(lambda: text in [each.function for each in compiled])
+
+    async with walking(SMALL) as walk:
+        program = await started(walk)
+        await said("first")
+        await walk.press("m b", "▸ first")
+        monkeypatch.setattr(profiler, "REFRESH_MOST_SECONDS", 5.0)
+        monkeypatch.setattr(clock, "thread_time", count().__next__)  # each refresh takes a second
+        await said("second")
+        await walk.shows("▸ second")
+        await said("third")
+        app_clock.seconds += 4.9
+        walk.app.follow_session()
+        await walk.pause()
+        assert "▸ third" not in walk.text
+        app_clock.seconds += 0.2
+        await walk.shows("▸ third")
+        await said("last")
+        program.finish()
+        await walk.shows("▸ last")
 
 
 def test_a_program_that_starts_as_another_one_ends_is_busy():

@@ -105,7 +105,6 @@ def claims_of(result: ProgramResult, findings: Sequence[Finding]) -> Iterator[Cl
 
 class ProgramScreen(ViewsScreen, keys="program"):
     MODE = "program"
-    TICK_SECONDS = 0.5
     EXPLAINS = True
     AUTO_FOCUS = "#findings"
     VIEWS = VIEWS

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from jaxprof.session import Session
     from jaxprof.session.log import Follower, Library
     from jaxprof.tui.kit.dialogs import Confirm
+    from jaxprof.tui.kit.screen import SessionScreen
 
 
 class UserSettings:
@@ -99,6 +100,9 @@ PlanSides = Callable[["Interpreter", "Path"], "list[PlannedRun]"]
 
 FOLLOW_SECONDS = 0.25
 """Seconds between reads of what another process has added to a session."""
+REFRESH_SHARE, REFRESH_MOST_SECONDS = 0.01, 5.0
+"""Share of a core that refreshing the view of a growing program takes, drawing aside, and the longest time between two
+refreshes: each derives from all samples so far, and would take ever more."""
 TWICE_SECONDS = 5.0
 """A second ctrl+c within this many seconds quits; the message that says so stays as long."""
 
@@ -142,6 +146,8 @@ class Profiler(Navigator, keys="app"):
         """Folder in which the user's programs are looked up: the one that jaxprof was started in."""
         self.reading: ProfileReading | None = None
         """The profile that a thread is reading and that is not in view yet; None if there is none."""
+        self._refresh_seconds, self._unshown = 0.0, frozenset[str]()
+        """Monotonic time from which on a growing program is shown again, and the runs that have changed meanwhile."""
         self._show_live = True
         """Whether to show the next session that this app writes; False after the user opened another one."""
         for theme in themes(few=few_colours):
@@ -218,9 +224,22 @@ class Profiler(Navigator, keys="app"):
         """Report a change to the screens: each derives the results of `runs` again, or of all, if this is another
         session (`replaced`)."""
         self.session.desert(deserted=not self.session_grows)
+        runs = runs if replaced else runs | self._unshown
+        early = self.session_grows and self.session.programs and clock.monotonic() < self._refresh_seconds
+        if early and not replaced:
+            self._unshown = runs  # `follow_session` shows them
+            return
+        self._unshown = frozenset()
         for screen in self.session_screens:
-            screen.call_later(screen.receive_change, runs, replaced=replaced)
+            screen.call_later(self._show_change, screen, runs, replaced)
         self.show_state()
+
+    def _show_change(self, screen: SessionScreen, runs: frozenset[str], replaced: bool) -> None:
+        began = clock.thread_time()
+        screen.receive_change(runs, replaced=replaced)
+        if not replaced:  # the first time imports what it needs
+            rest = min((clock.thread_time() - began) / REFRESH_SHARE, REFRESH_MOST_SECONDS)
+            self._refresh_seconds = max(self._refresh_seconds, clock.monotonic() + rest)
 
     def follow_session(self) -> None:
         runs, changed = self.opened.poll()
@@ -228,7 +247,7 @@ class Profiler(Navigator, keys="app"):
             if self.opened.silent_since:
                 self.say(f"The recording process has shown {self.opened.silent_since}.", severity="warning")
             runs = frozenset(self.session.runs)
-        if runs:
+        if runs or self._unshown:
             self._session_changed(runs)
 
     def open_session(self, path: Path, mode: str = "", *, follow: bool = False, profile: Path | None = None) -> None:
