@@ -749,6 +749,7 @@ FUTEX = e.SystemWait(state="S", call="futex")
 MAIN = e.ThreadStack(name="MainThread", frames=[made.at(95)])
 IN_QUEUE, IN_LOCK = (e.SourceLocation("/usr/lib/python3.13/" + file, 1, "get") for file in ("queue.py", "threading.py"))
 FEEDER = e.ThreadStack(name="feeder", frames=[IN_LOCK, made.at(7, "feed")])
+IN_QUEUES = e.SourceLocation("/usr/lib/python3.13/multiprocessing/queues.py", 1, "get")
 ENDING = e.ThreadStack(name="MainThread", frames=[e.SourceLocation(IN_LOCK.file, 1, "_shutdown")])
 
 
@@ -760,7 +761,21 @@ ENDING = e.ThreadStack(name="MainThread", frames=[e.SourceLocation(IN_LOCK.file,
             "waits for a queue; its other threads: `feeder` stands at train.py:7 in feed()",
             "fills or empties it",
         ),
-        ({"inner": IN_QUEUE, "wait": FUTEX, "threads": [MAIN]}, "; it has no other Python thread", "fills or empties"),
+        (
+            {"inner": IN_LOCK, "wait": FUTEX, "threads": [replace(MAIN, frames=[IN_LOCK, IN_QUEUE, *MAIN.frames])]},
+            "it waits for a queue; it has no other Python thread",
+            "the thread that was to do so has ended",
+        ),
+        (
+            {"inner": IN_QUEUES, "wait": FUTEX, "threads": [MAIN]},
+            "it waits for a queue, lock or event of several processes",
+            "or to fail",
+        ),
+        (
+            {"at": e.NOWHERE, "inner": e.NOWHERE, "threads": [FEEDER]},
+            "it has come to its end, and a function that ends it does not return",
+            "or to fail",
+        ),
         (
             {"inner": IN_LOCK, "wait": FUTEX, "threads": [MAIN, *[FEEDER] * 4], "call": "with"},
             "train.py:91 in a with statement: it waits for a lock or a thread; its other threads: `feeder` stands at "
@@ -786,7 +801,7 @@ ENDING = e.ThreadStack(name="MainThread", frames=[e.SourceLocation(IN_LOCK.file,
             "or to fail",
         ),
     ],
-    ids=["queue", "alone", "locks", "end", "file lock", "callback", "device", "tracing"],
+    ids=["queue", "alone", "processes", "exit handler", "locks", "end", "file lock", "callback", "device", "tracing"],
 )
 def test_what_a_standstill_waits_for(more, said, fix):
     standstill = only("standstill", made.stands(48.0, **more), ended(130))
@@ -858,6 +873,14 @@ def test_standstill_of_a_stopped_program_costs_its_stop():
         assert "SIGSTOP" in by_code["standstill"].fix
         assert "paused" not in by_code, "each second belongs to one finding"
         assert by_code["host_work"].seconds == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize("line", [88, 89], ids=["around it", "another"])
+def test_standstill_in_a_callback_has_its_seconds(line):
+    stack = e.ThreadStack(name="MainThread", frames=[made.at(7, "report"), made.at(88), made.at(100)])
+    events = loop({**CALLBACK, "line": line})
+    stands = made.stands(48.0, kind="callback", at=made.at(7, "report"), threads=[stack])
+    assert ("callback_in_loop" in codes(*events, stands, ended(130))) is (line == 89)
 
 
 def test_wait_before_any_iteration_is_no_work_of_a_loop():

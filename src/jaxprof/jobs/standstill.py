@@ -19,10 +19,13 @@ from jaxprof.analysis.programs.standstill import (
     STOPPED,
     Standstill,
 )
+from jaxprof.analysis.target import command
 from jaxprof.base.units import integer
 from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding
+from jaxprof.findings.programs import what_ends
 from jaxprof.jobs.figures import ProcessFigures
+from jaxprof.session.files import path_word
 
 STANDS = "standing still"
 """Status of a process that stands still."""
@@ -159,7 +162,10 @@ def standstills(found: Standing | None, count: int) -> Iterator[Finding]:
             )
         elif found.why == "another line":
             message += "; the others are at another line, and so in a different collective"
-        yield Finding("process_standstill", message + rest, (state.at,), index=process.index)
+        stacks = command("open", path_word(process.path))
+        fix = what_ends(state)
+        own_fix = f"{fix} The stacks of its threads: {stacks}" if fix else None
+        yield Finding("process_standstill", message + rest, (state.at,), own_fix=own_fix, index=process.index)
 
 
 _MOST_BLAMED = 4

@@ -13,6 +13,7 @@ waits for on purpose is a standstill then: a file that does not answer, and a lo
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from jaxprof.base.units import integer, seconds
@@ -212,6 +213,8 @@ def _wait(seen: StandstillSeen) -> tuple[str, str, bool]:
         return COLLECTOR, f"collects garbage, {integer(seen.collections)} times in a row", False
     computes = (seen.process_share or 0.0) >= _IDLE_SHARE
     frames = seen.threads[0].frames if seen.threads else []
+    if not seen.at and not seen.inner:
+        return UNKNOWN, "has come to its end, and a function that ends it does not return", not computes
     if not seen.at and frames and frames[-1].function in ("_shutdown", "_python_exit"):  # of threading, of its pools
         return THREADS, "has come to its end, and waits for its other threads", not computes
     if _JOINING.search(seen.inner.file):
@@ -228,7 +231,10 @@ def _wait(seen: StandstillSeen) -> tuple[str, str, bool]:
 
 def _obstacle(seen: StandstillSeen) -> tuple[str, str] | None:
     """Return what a thread waits for that is blocked in a system call; None if the stack says otherwise, or nothing."""
-    call, file, module = seen.wait.call, seen.wait.file, seen.inner.file.rpartition("/")[2]
+    call, file = seen.wait.call, seen.wait.file
+    main = seen.threads[0].frames if seen.threads else []
+    inside = [seen.inner, *takewhile(lambda frame: not is_own(frame.file), main)]  # a queue waits in `threading`
+    modules = {frame.file.rpartition("/")[2] for frame in inside}
     name = f"{seen.call} {seen.inner.function}".lower()
     where = f" ({file})" if file else ""
     if call == "sleep" and "sleep" in name:
@@ -245,8 +251,10 @@ def _obstacle(seen: StandstillSeen) -> tuple[str, str] | None:
         verb = "reads from" if call in ("read", "pread") else "writes to"
         return FILE, f"{verb} a file that does not answer{where}"
     if call in ("futex", "poll", "select", "epoll", "read"):
-        if module in ("queue.py", "queues.py") or "queue" in name:
+        if modules & {"queues.py", "synchronize.py"}:  # of `multiprocessing`
+            return CHILD, "waits for a queue, lock or event of several processes"
+        if "queue.py" in modules or "queue" in name:
             return QUEUE, "waits for a queue"
-        if module == "threading.py" or name.startswith("with ") or any(word in name for word in ("acquire", "join")):
+        if "threading.py" in modules or name.startswith("with ") or any(word in name for word in ("acquire", "join")):
             return LOCK, "waits for a lock or a thread"
     return None

@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING
 
 from jaxprof.analysis.programs.pauses import SIGNAL, SUSPENDED, UNKNOWN, pause_times
 from jaxprof.analysis.programs.result import ProgramResult
-from jaxprof.analysis.programs.standstill import BUSY, COLLECTOR, COMPILER, LOCK, LOCKED, QUEUE, STOPPED, THREADS
+from jaxprof.analysis.programs.standstill import (
+    BUSY,
+    COLLECTOR,
+    COMPILER,
+    LOCK,
+    LOCKED,
+    QUEUE,
+    STOPPED,
+    THREADS,
+    Standstill,
+)
 from jaxprof.base.text import safe, whole_number
 from jaxprof.base.units import bytes_, seconds
 from jaxprof.events import DeviceReading
@@ -131,9 +141,17 @@ def standstill(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         claims.take([spot for spot in result.spots if spot.location == state.at])
     if state is not None and state.is_one:
         if state.waits not in (STOPPED, LOCKED):
-            claims.take([spot for spot in result.spots if spot.location == state.at])
+            # a spot in a callback is at the line that called the compiled function
+            around = state.threads[0].frames if state.threads else []
+            claims.take(
+                [
+                    spot
+                    for spot in result.spots
+                    if spot.location == state.at or (spot.kind == "callback" and spot.location in around)
+                ]
+            )
         stands = "it stands still" if result.stands_still else "it stood still"
-        fix = _PAUSES[SIGNAL][1] if state.waits == STOPPED else _GO_ON.get(state.waits)
+        fix = _PAUSES[SIGNAL][1] if state.waits == STOPPED else what_ends(state)
         compiles = state.waits == COMPILER and bool(result.running)
         if compiles:  # that finding has its seconds, too
             fix = "What is known of that compile is said below, as unfinished_compile."
@@ -146,13 +164,24 @@ def standstill(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         )
 
 
-_GO_ON = {
+def what_ends(state: Standstill) -> str | None:
+    """Return what makes a program go on that stands still so; None if its check says all that is known."""
+    if state.waits in (LOCK, QUEUE) and len(state.threads) == 1:
+        return (
+            "Nothing in this process will end that wait: the thread that was to do so has ended (its exception is on "
+            "stderr), or none was started, or the main thread has the lock itself. With a timeout, silence becomes an "
+            "error."
+        )
+    return _ENDS.get(state.waits)
+
+
+_ENDS = {
     LOCKED: "Native code that keeps the lock stops all threads, and ctrl+c: look at what it is given (a regular "
     "expression, arguments of an extension), or call it in a process of its own, with a limit.",
     BUSY: "Look at what ends the loop at that line: a condition on NaN is never true.",
     COLLECTOR: "Make fewer objects there, or collect less often: gc.freeze() after the start, gc.disable() in loops.",
     THREADS: "Let these threads end: a flag that they look at, a last item in their queue; or make them daemons.",
-    QUEUE: "Look at the thread or process that fills or empties it: it has ended, or waits itself. With a timeout, "
+    QUEUE: "Look at the thread that fills or empties it: it has ended, or waits itself. With a timeout, "
     "silence becomes an error.",
     LOCK: "Look at the thread that has it: one that waits for another lock needs the same order of locks everywhere; "
     "a pool whose tasks wait for tasks of the same pool needs a second pool.",
