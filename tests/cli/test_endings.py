@@ -126,3 +126,22 @@ def test_a_job_of_which_a_session_is_missing_does_not_end_well(call, tmp_path, m
         (0, False) if harm == "nothing" else (1, True)
     )
     assert "process 0 of 2" not in ended.err
+
+
+def test_standing_still_is_said_once_and_that_it_goes_on():
+    over = e.StandstillSeen(
+        run=program_events.RUN, monotonic_seconds=program_events.BEGAN + 60, since_seconds=0.0, over=True
+    )
+    quiet, stands, longer = (program_events.stands(seconds, until=20.0 + seconds) for seconds in (10.0, 30.0, 34.0))
+    said, seen = [], list[e.Event]()
+
+    def session():
+        folded = program_events.session(*program_events.steady(20, {"device_busy": 1.0}), *seen, wall=None)
+        folded.desert(deserted=False)
+        return folded
+
+    listen = plain_script.standstill_listener(session, said.append)
+    for event in (quiet, stands, longer, over):
+        seen.append(event)
+        listen([event])
+    assert [line.partition(" (")[0] for line in said] == ["it stands still since step 188", "it goes on"]

@@ -1,5 +1,5 @@
-"""Record a program without the app: the program has the terminal, and jaxprof prints nothing before the program ends.
-All notes go to stderr.
+"""Record a program without the app: the program has the terminal, and jaxprof prints nothing before the program ends,
+unless it stands still. All notes go to stderr.
 
 A job is several such programs: all of it on this machine (`jaxprof script -n 4`), or one process of it, whoever started
 it.
@@ -29,12 +29,17 @@ from jaxprof.runner.program_signals import passing_signals
 from jaxprof.session.files import EXTENSION, JOB_EXTENSION, job_folder_for, lasting_name, process_number, session_path
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jaxprof.base.early_start import Started
+    from jaxprof.events import Event
     from jaxprof.jobs.process import JobProcess
     from jaxprof.rollup.recording import RollUpRecorder
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.runner.program_run import ProgramScheduler
+    from jaxprof.runner.session_recorder import Listener
+    from jaxprof.session import Session
 
 _NAME = "jaxprof: "
 """Stands before each line of ours, among those of the program."""
@@ -83,7 +88,10 @@ def run_plain(
             from jaxprof.rollup.recording import roll_up_recorder
 
             rollup = roll_up_recorder(writer.header, writer.path)
-        listen = rollup.listen if rollup is not None else lambda events: None  # there is no screen
+        # There is no screen. What started the processes of a job says that one stands still.
+        listen: Listener = rollup.listen if rollup is not None else lambda events: None
+        if member is None:
+            listen = standstill_listener(lambda: scheduler.session, note)
         scheduler = ProgramScheduler(writer, interpreter, listen, program, process=process)
         run = scheduler.start()
         if member is None:
@@ -101,6 +109,27 @@ def run_plain(
         print_session(scheduler.session, scheduler.writer.kept_path)
     # In a job, another code than the program's would make the launcher end the other processes.
     return code or int(scheduler.has_lost_events and member is None) if code is not None else ExitCode.FAILED
+
+
+def standstill_listener(session: Callable[[], Session], say: Callable[[str], object]) -> Listener:
+    """Return a listener that says when the program begins to stand still, and when it goes on."""
+    stood = False
+
+    def listen(events: list[Event]) -> None:
+        from jaxprof.events import SilenceSeen, StandstillSeen
+
+        nonlocal stood
+        if any(isinstance(event, StandstillSeen | SilenceSeen) for event in events):
+            from jaxprof.findings.program_result import program_result
+
+            result = program_result(session(), next(iter(session().programs)).id)
+            stood, before = result.stands_still, stood
+            if stood and not before and result.standstill is not None:
+                say(f"it stands still {result.standstill.text(result.directory)}")
+            elif before and not stood and not result.ended:
+                say("it goes on")
+
+    return listen
 
 
 def import_summary() -> None:
