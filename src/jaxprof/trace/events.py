@@ -216,25 +216,20 @@ class Events:
             columns.append(values)
         odd = np.flatnonzero((at < end) & (data[at] != STAT_TAG))
         for index in odd.tolist():
-            self._read_alone(int(starts[index]), index, columns, at, end)
+            blob = self.plane.space.blob
+            _, begin = varint(blob, int(starts[index]) + 1)
+            first_stat = int(end[index])
+            try:
+                for field, kind, content, behind in fields(blob, begin, int(end[index])):
+                    if kind == VARINT and field in (EVENT_METADATA_ID, EVENT_OFFSET_PS, EVENT_DURATION_PS):
+                        columns[field - 1][index] = to_signed(varint(blob, content)[0])
+                    elif field == EVENT_STATS:
+                        first_stat = min(first_stat, begin)
+                    begin = behind
+            except TruncatedError:  # an impossible duration, for which a damaged event is left out
+                columns[EVENT_DURATION_PS - 1][index], first_stat = -1, int(end[index])
+            at[index] = first_stat
         return (*columns, at, end)
-
-    def _read_alone(self, start: int, index: int, columns: list[Positions], at: Positions, end: Positions) -> None:
-        """Read one event whose fields come in another order, or include unknown ones. A damaged one gets an impossible
-        duration, for which it is left out."""
-        blob = self.plane.space.blob
-        _, begin = varint(blob, start + 1)
-        first_stat = int(end[index])
-        try:
-            for number, kind, content, after in fields(blob, begin, int(end[index])):
-                if kind == VARINT and number in (EVENT_METADATA_ID, EVENT_OFFSET_PS, EVENT_DURATION_PS):
-                    columns[number - 1][index] = to_signed(varint(blob, content)[0])
-                elif number == EVENT_STATS:
-                    first_stat = min(first_stat, begin)
-                begin = after
-        except TruncatedError:
-            columns[EVENT_DURATION_PS - 1][index], first_stat = -1, int(end[index])
-        at[index] = first_stat
 
     def _read_stats(self, at: Positions, until: Positions) -> dict[str, StatColumn]:
         """Return the statistics of a block of events, between `at` and `until`, by their names."""
@@ -260,7 +255,16 @@ class Events:
                 lengths, inside = varints(data, at[other] + 1)
                 after[other] = _behind(inside, lengths, until[other])
                 found = [(*found[0][:2], rows[same], at[same] + 4, after[same])] if len(same) else []
-                found += _by_head(data, rows[other], inside, after[other])
+                # The others by id and tag.
+                there, stops = rows[other], after[other]
+                ids, values_at = varints(data, inside + 1)
+                sound = np.flatnonzero((data[inside] == STAT_ID << 3) & (values_at < stops))
+                heads, which = np.unique(ids[sound] << np.uint64(8) | data[values_at[sound]], return_inverse=True)
+                chosen = [sound[which == index] for index in range(len(heads))]
+                found += [
+                    (key >> 8, key & 0xFF, there[each], values_at[each], stops[each])
+                    for key, each in zip(heads.tolist(), chosen, strict=True)
+                ]
             for number, tag, having, value_at, end in found:
                 if (name := self._names.get(number)) is not None:
                     if name not in columns:
@@ -272,18 +276,6 @@ class Events:
 
 _Stats = tuple[int, int, Ints, Positions, Positions]
 """Statistics of one id whose values have one tag: both, the rows, and where the values begin and end."""
-
-
-def _by_head(data: Bytes, rows: Ints, inside: Positions, after: Positions) -> list[_Stats]:
-    """Sort statistics with these bounds, one of each of `rows`."""
-    ids, value_at = varints(data, inside + 1)
-    sound = np.flatnonzero((data[inside] == STAT_ID << 3) & (value_at < after))
-    heads, which = np.unique(ids[sound] << np.uint64(8) | data[value_at[sound]], return_inverse=True)
-    chosen = [sound[which == number] for number in range(len(heads))]
-    return [
-        (head >> 8, head & 0xFF, rows[each], value_at[each], after[each])
-        for head, each in zip(heads.tolist(), chosen, strict=True)
-    ]
 
 
 def _behind(at: Positions, lengths: NDArray[np.uint64], limit: Positions) -> Positions:

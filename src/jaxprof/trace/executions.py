@@ -234,7 +234,16 @@ def steps_of_annotations(
         others = Coverage.of(work.starts[~own], work.ends[~own])
         alone = (until > ends) & (others.within(ends, np.maximum(ends, until)) > _OTHER_WORK * (ends - begins))
         return Windows(begins, np.where(alone, ends, until), names, open_end=True)
-    return _windows_if_waited(annotations, executions)
+    # The annotations' own times if the program evidently waits within them.
+    starts, ends = join(each.starts for each in executions), join(each.ends for each in executions)
+    anyone = np.zeros(len(starts), np.int64)
+    owner = annotations.around(starts, anyone)
+    inside: Flags = owner >= 0
+    until = annotations.around(np.maximum(ends - 1, starts), anyone)
+    holding = len(np.unique(owner[inside]))
+    if not holding or holding < len(annotations.starts) or (owner != until).any():
+        return None
+    return Windows(annotations.starts, annotations.ends, annotations.names)
 
 
 def _by_order(trace: Trace, device: str, annotations: Annotations, executions: Sequence[Executions]) -> _Work:
@@ -282,16 +291,3 @@ def _module_of(event: str) -> str:
 def _as_module(name: str) -> str:
     """Return a name as that of a module: `jit__lambda` for `<lambda>`, to which some versions of JAX append `_`."""
     return _NOT_IN_MODULE_NAMES.sub("_", name).rstrip("_")
-
-
-def _windows_if_waited(annotations: Annotations, executions: Sequence[Executions]) -> Windows | None:
-    """Return the annotations' own times if the program evidently waits within them; else None."""
-    starts, ends = join(each.starts for each in executions), join(each.ends for each in executions)
-    anyone = np.zeros(len(starts), np.int64)
-    owner = annotations.around(starts, anyone)
-    inside: Flags = owner >= 0
-    until = annotations.around(np.maximum(ends - 1, starts), anyone)
-    holding = len(np.unique(owner[inside]))
-    if not holding or holding < len(annotations.starts) or (owner != until).any():
-        return None
-    return Windows(annotations.starts, annotations.ends, annotations.names)

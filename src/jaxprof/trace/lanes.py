@@ -315,7 +315,14 @@ def lanes_of(space: Space, advance: Callable[[float], None] = lambda share: None
                 _programs(plane, trace)
         elif plane.name == _TASK_PLANE:
             with _note_damage(trace, plane.name):
-                _recording(plane, trace)
+                # When the profiling began, and the profiler's options (a `ProfileOptions` message).
+                started = plane.stats.get("profile_start_time")
+                if isinstance(started, int) and 0 < started < 1 << 62:  # until 2116
+                    trace.started_unix_ns = started
+                options = plane.stats.get("profile_options")
+                if isinstance(options, bytes):
+                    message = Message(options)
+                    trace.tracers = {name: message.number(number) for number, name in _TRACERS.items()}
         if not _is_host(plane):
             count(plane)
     for plane in space.planes:
@@ -542,16 +549,6 @@ def _lane(
         op_of=np.full(len(name_of), NO_OP, np.int64),
         thread=line.id,
     )
-
-
-def _recording(plane: Plane, trace: Trace) -> None:
-    """Read when the profiling began, and the profiler's options (a `ProfileOptions` message)."""
-    started = plane.stats.get("profile_start_time")
-    trace.started_unix_ns = started if isinstance(started, int) and 0 < started < 1 << 62 else None  # until 2116
-    options = plane.stats.get("profile_options")
-    if isinstance(options, bytes):
-        message = Message(options)
-        trace.tracers = {name: message.number(number) for number, name in _TRACERS.items()}
 
 
 def _programs(plane: Plane, trace: Trace) -> None:

@@ -43,7 +43,20 @@ class _Span:
 
 def compile_passes(trace: Trace) -> CompilePasses | None:
     """Return the tree, and which modules were compiled; None if nothing was."""
-    threads = [_nested(lane) for lane in _within_compiles(trace)]
+    threads: list[list[_Span]] = []
+    for lane in _within_compiles(trace):
+        order = np.lexsort((-lane.durations, lane.starts))
+        tops: list[_Span] = []
+        open_spans: list[_Span] = []
+        columns = zip(lane.starts[order].tolist(), lane.ends[order].tolist(), lane.name_of[order].tolist(), strict=True)
+        for start, end, name in columns:
+            while open_spans and start >= open_spans[-1].end:
+                open_spans.pop()
+            span = _Span(lane.names[name], start, min(end, open_spans[-1].end) if open_spans else end)
+            (open_spans[-1].children if open_spans else tops).append(span)
+            if len(open_spans) < _DEEPEST:
+                open_spans.append(span)
+        threads.append(tops)
     compiles = [sorted(_outermost(tops), key=lambda span: span.start) for tops in threads]
     roots = [span for spans in compiles for span in spans]
     if not roots:
@@ -116,21 +129,6 @@ def _within_compiles(trace: Trace) -> list[Lane]:
         kept = tops[np.cumsum(outermost) - 1] | Coverage.over([compiles]).holding(begin, end)
         selected.append(lane.select(order[kept]))
     return selected
-
-
-def _nested(lane: Lane) -> list[_Span]:
-    order = np.lexsort((-lane.durations, lane.starts))
-    tops: list[_Span] = []
-    open_spans: list[_Span] = []
-    columns = zip(lane.starts[order].tolist(), lane.ends[order].tolist(), lane.name_of[order].tolist(), strict=True)
-    for start, end, name in columns:
-        while open_spans and start >= open_spans[-1].end:
-            open_spans.pop()
-        span = _Span(lane.names[name], start, min(end, open_spans[-1].end) if open_spans else end)
-        (open_spans[-1].children if open_spans else tops).append(span)
-        if len(open_spans) < _DEEPEST:
-            open_spans.append(span)
-    return tops
 
 
 def _outermost(spans: Sequence[_Span]) -> Iterator[_Span]:

@@ -134,7 +134,16 @@ def idle_causes(trace: Trace, device: str, starts: Ints, ends: Ints, active: Cov
         seconds["wait"] = idle.total - complete.total
         idle = complete
     else:
-        launched = idle & _launch_coverage(trace, device, active)
+        # From the launch of each kernel that ends a pause to the kernel, if both are recorded.
+        ids, moments, _ = launches_on(trace)
+        began: list[Ints] = []
+        reached: list[Ints] = []
+        for lane in trace.on_device(device) if len(ids) else ():
+            at, known = positions_in(lane.correlations, ids)
+            first = known & (lane.op_of != NO_OP) & np.isin(lane.starts, active.starts)
+            began.append(moments[at[first]])
+            reached.append(lane.starts[first])
+        launched = idle & Coverage.of(join(began), join(reached))
     seconds["launch"] = launched.total
     left = idle - launched
     for cause, pattern in _NAMES:
@@ -150,19 +159,6 @@ def idle_causes(trace: Trace, device: str, starts: Ints, ends: Ints, active: Cov
         if took
     ]
     return sorted(causes, key=lambda idle_cause: -idle_cause.seconds)
-
-
-def _launch_coverage(trace: Trace, device: str, active: Coverage) -> Coverage:
-    """Return the time from the launch of each kernel that ends a pause to the kernel, if both are recorded."""
-    ids, moments, _ = launches_on(trace)
-    starts: list[Ints] = []
-    ends: list[Ints] = []
-    for lane in trace.on_device(device) if len(ids) else ():
-        at, known = positions_in(lane.correlations, ids)
-        first = known & (lane.op_of != NO_OP) & np.isin(lane.starts, active.starts)
-        starts.append(moments[at[first]])
-        ends.append(lane.starts[first])
-    return Coverage.of(join(starts), join(ends))
 
 
 def _pauses_of_cpu(trace: Trace, lanes: list[Lane], idle: Coverage) -> tuple[Coverage, Coverage]:
