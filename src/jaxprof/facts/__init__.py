@@ -310,26 +310,25 @@ def within(of: Read[Any], facts: Iterable[Fact[Any]]) -> Iterator[Fact[Any]]:
 def json_schema(facts: Iterable[Fact[Any]]) -> dict[str, Any]:
     """Return the JSON schema of a row: an unknown figure is null, and a key that does not apply is absent."""
     listed = [fact for fact in facts if fact.key]
+    properties: dict[str, Any] = {}
+    for fact in listed:
+        unit = fact.unit
+        schema: dict[str, Any] = {"type": [unit.json, "null"]} if unit.json else {}
+        inner = {"type": [unit.items, "null"]} if unit.items else True
+        inner = json_schema(fact.inside) if fact.inside else inner
+        if unit.json == "array":
+            schema["items"] = inner
+        elif unit.by_name:
+            schema["additionalProperties"] = inner
+        elif fact.inside:
+            schema |= json_schema(fact.inside) | schema
+        properties[fact.key] = schema | {"description": fact.meaning}
     return {
         "type": "object",
         "additionalProperties": False,
-        "properties": {fact.key: _schema_of(fact) for fact in listed},
+        "properties": properties,
         "required": [fact.key for fact in listed if fact.when is None],
     }
-
-
-def _schema_of(fact: Fact[Any]) -> dict[str, Any]:
-    unit = fact.unit
-    schema: dict[str, Any] = {"type": [unit.json, "null"]} if unit.json else {}
-    inner = {"type": [unit.items, "null"]} if unit.items else True
-    inner = json_schema(fact.inside) if fact.inside else inner
-    if unit.json == "array":
-        schema["items"] = inner
-    elif unit.by_name:
-        schema["additionalProperties"] = inner
-    elif fact.inside:
-        schema |= json_schema(fact.inside) | schema
-    return schema | {"description": fact.meaning}
 
 
 SENTENCE: Facts[Any] = (

@@ -34,11 +34,6 @@ STEPS: Facts[StepTimes] = (
 )  # fmt: skip
 
 
-def _steps_text(device: DeviceSteps) -> str:
-    compared = f" ({device.complete} compared)" if device.complete < device.count else ""
-    return integer(device.count) + compared
-
-
 def _found_by_text(device: DeviceSteps) -> str:
     from jaxprof.analysis.timeline.profile import FOUND_BY
 
@@ -50,7 +45,13 @@ DEVICE_STEPS: Facts[DeviceSteps] = (
     Fact("found_by", TEXT, "annotation, modules or whole"),
     Fact("count", COUNT, "Steps"),
     Fact("complete_count", COUNT, "Those that are whole, and compared", "complete"),
-    column("steps", _steps_text, right=True),
+    column(
+        "steps",
+        lambda device: (
+            integer(device.count) + (f" ({device.complete} compared)" if device.complete < device.count else "")
+        ),
+        right=True,
+    ),
     Fact("median_seconds", SECONDS, "Median step", title="median"),
     Fact("minimum_seconds", SECONDS, "Shortest step", title="least"),
     Fact("maximum_seconds", SECONDS, "Longest step", title="most"),
@@ -142,12 +143,6 @@ PASSES: Facts[PassRow] = (
 )  # fmt: skip
 
 
-def _longest_passes(_: Session, run: Run) -> list[PassRow] | None:
-    if run.compile_passes is None:
-        return None
-    return sorted(pass_rows(run.compile_passes.tree), key=lambda row: row.node.self_seconds, reverse=True)
-
-
 def device_steps_of(run: Run) -> Iterable[DeviceSteps]:
     from jaxprof.analysis.timeline.profile import device_steps
 
@@ -193,7 +188,14 @@ def _intervals(file: SessionFile) -> Iterator[Part]:
 
 VIEWS = {
     "steps": RunItems(STEPS, lambda _, run: run.steps.steps if run.steps is not None else None),
-    "compile": RunItems(PASSES, _longest_passes),
+    "compile": RunItems(
+        PASSES,
+        lambda _, run: (
+            sorted(pass_rows(run.compile_passes.tree), key=lambda row: -row.node.self_seconds)
+            if run.compile_passes is not None
+            else None
+        ),
+    ),
     "trust": RunItems(TRUST, lambda _, run: trust_rows(run)),
 }
 RELATIONS = (

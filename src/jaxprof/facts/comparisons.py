@@ -402,12 +402,6 @@ _PROGRAM: Facts[ProgramDifference] = (
 )
 
 
-def _kernels_with_times(pair: RunDifference) -> KernelDifferences | None:
-    """Return the kernels of a pair; None unless the times of all of them are known."""
-    kernels = pair.kernels
-    return None if kernels is None or kernels.difference_seconds is None else kernels
-
-
 PAIR: Facts[RunDifference] = (
     Fact("before", OBJECT, "The first run", inside=RUN_COMPARED),
     Fact("after", OBJECT, "The second run", inside=RUN_COMPARED),
@@ -418,7 +412,8 @@ PAIR: Facts[RunDifference] = (
     Fact("phases", ROWS, "The phases of a call", inside=PHASES),
     Fact("facts", ROWS, "Exact figures, which have no noise", exact_facts, inside=FIGURES),
     Fact("kernels", ROWS, "Kernels", "kernels.rows", inside=KERNELS_COMPARED),
-    Fact("kernels_seconds", OBJECT, "Time of all kernels of a call", _kernels_with_times, inside=(
+    Fact("kernels_seconds", OBJECT, "Time of all kernels of a call",
+         lambda pair: pair.kernels if pair.kernels and pair.kernels.difference_seconds is not None else None, inside=(
         Fact("before", SECONDS, "Time of all kernels on the first side", "before_seconds"),
         Fact("after", SECONDS, "Time of all kernels on the second side", "after_seconds"),
         Fact("difference", SECONDS, "The second less the first", "difference_seconds"),

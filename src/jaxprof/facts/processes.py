@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from jaxprof.analysis.programs import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST, part_key
-from jaxprof.facts import Fact, Facts, Relation, SessionFile, at, within
+from jaxprof.facts import Fact, Facts, Relation, at, within
 from jaxprof.facts.units import COUNT, INDEX, NUMBER, RATE, SECONDS, SHARE, TEXT, TRUTH, UNIX_TIME
 from jaxprof.jobs.figures import LoopFigures, ProcessFigures
 from jaxprof.jobs.job import ProcessFile
@@ -108,14 +108,13 @@ _RECORDED: Facts[ProcessFile] = (
 )  # fmt: skip
 
 
-def _rows(file: SessionFile) -> Iterator[ProcessFile]:
-    if any(True for _ in file.session.programs):
-        yield ProcessFile(file.path, file.session, file.session.process_index or 0)
-
-
 PROCESSES = Relation(
     "processes",
     "A row for each process of a job, and for each other session with a recorded program",
     (*within("figures", FIGURES), *_RECORDED),
-    _rows,
+    lambda file: (
+        [ProcessFile(file.path, file.session, file.session.process_index or 0)]
+        if any(True for _ in file.session.programs)
+        else []
+    ),
 )

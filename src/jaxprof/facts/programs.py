@@ -233,11 +233,6 @@ _VERDICT: Facts[ProgramResult] = (
 )  # fmt: skip
 
 
-def _counts(arrays: Any) -> list[tuple[float, int, int]]:
-    stride = -(-len(arrays.counts) // COUNTS_KEPT)
-    return [*arrays.counts[:-1:stride], arrays.counts[-1]]
-
-
 PROGRAM: Facts[ProgramResult] = (
     Fact("argv", LIST, "The program's sys.argv"),
     Fact("how", TEXT, "script, module, record or cell"),
@@ -274,7 +269,8 @@ PROGRAM: Facts[ProgramResult] = (
         Fact("growth_a_minute", NUMBER, "How many more there are after a minute"),
         Fact("device_peak_bytes", NUMBER_BY_NAME, "The most that each device held",
              lambda arrays: dict(arrays.device_peak_bytes)),
-        Fact("counts", ROWS, "The live arrays over time", _counts, inside=(
+        Fact("counts", ROWS, "The live arrays over time",  # every nth, and the last
+             lambda arrays: [*arrays.counts[: -1 : -(-len(arrays.counts) // COUNTS_KEPT)], arrays.counts[-1]], inside=(
             Fact("at_seconds", SECONDS, "When they were counted, since the program began", lambda count: count[0]),
             Fact("count", COUNT, "How many live arrays there were", lambda count: count[1]),
             Fact("bytes", BYTES, "Bytes that they held", lambda count: count[2]),

@@ -5,7 +5,7 @@ The phases of a program are the sums over all its compilations, and its warnings
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
@@ -125,11 +125,6 @@ def _interval(name: str) -> Iterator[Fact[RunRow]]:
 def _transfer_rate(row: RunRow) -> float | None:
     moved, took = row.run.phases.get("transfer_in"), row.result.phase_seconds.get("transfer_in")
     return moved.bytes / took if moved and moved.bytes and took and not moved.zero_copy else None
-
-
-def _warning_codes(row: RunRow) -> list[str]:
-    of_program: Iterable[str] = (finding.code for finding in row.program.findings) if row.program is not None else ()
-    return [*(warning.code for warning in row.result.warnings), *of_program]
 
 
 def _wall_seconds(row: RunRow) -> float | None:
@@ -275,7 +270,10 @@ RUNS = Relation(
                  "the one-time costs of both included; null: never, or unknown", "result.versus.break_even_calls"),
             Fact("ahead_until_calls", COUNT, "Calls up to which it is ahead, if its one-time cost is less and a call "
                  "takes longer; null: otherwise", "result.versus.ahead_until_calls"),
-            Fact("warning_codes", LIST, "Codes of its warnings, of a program also of its findings", _warning_codes),
+            Fact("warning_codes", LIST, "Codes of its warnings, of a program also of its findings", lambda row: [
+                *(warning.code for warning in row.result.warnings),
+                *(finding.code for finding in (row.program.findings if row.program is not None else ())),
+            ]),
         ),
         Fact("wall_seconds", SECONDS, "From the start of the run to its end; null of a profile", _wall_seconds),
         optional("side", TEXT, "Which side of a measured comparison it is: A, B...", "run.plan.side"),

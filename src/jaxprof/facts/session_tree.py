@@ -112,11 +112,6 @@ class _PhaseRow:
         return recorded.bytes / seconds
 
 
-def _launches(phase: _PhaseRow) -> list[float | None]:
-    launches = [launch.phases for launch in phase.result.run.launches]
-    return [phases[phase.name].seconds for phases in launches if phase.name in phases]
-
-
 def _startup_part(name: str, meaning: str) -> Fact[_PhaseRow]:
     def applies(phase: _PhaseRow) -> bool:
         return phase.name == "startup" and name in phase.result.phase_seconds
@@ -166,7 +161,9 @@ _PHASE: Facts[_PhaseRow] = (
         "zero_copy", TRUTH, "Whether nothing was moved: there is then no bandwidth and no speed-up",
         "recorded.zero_copy")),
     *only_if("is_run", *within("result", (MODES,))),
-    Fact("launches_seconds", NUMBERS, "What it took in each launch", _launches,
+    Fact("launches_seconds", NUMBERS, "What it took in each launch",
+         lambda phase: [launch.phases[phase.name].seconds for launch in phase.result.run.launches
+                        if phase.name in launch.phases],
          when=lambda phase: phase.name in phase.result.over_launches),
     *within("recorded", for_json(PHASE)),
 )  # fmt: skip

@@ -22,7 +22,19 @@ from jaxprof.stats.comparison import TimeComparison, more_launches
 
 def basis_lines(result: AbResult) -> Iterator[tuple[str, str]]:
     """Yield label and text of what the verdicts rest on: the ratio of each side, then the times of a call."""
-    yield from ((versus.label, _ratio_text(versus)) for versus in result.versus)
+    for versus in result.versus:
+        times = versus.times
+        if times.ratio is None:
+            yield versus.label, "not measured"
+            continue
+        measured = f", measured {_HOW.get(times.measured, times.how)}" if times.launches > 1 else ""
+        if times.launches == 1:
+            measured = ": holds for these processes" if times.measured == "in turns" else ", not in turns"
+        ratio = f"{times.ratio_text} {'as fast as A' if times.low is not None else 'without an interval'}"
+        parts = [ratio, counted(times.launches, "launch") + measured]
+        if times.between_share is not None:
+            parts.append(f"{percent(times.between_share)} of the variance is between launches")
+        yield versus.label, "; ".join(parts)
     medians = [
         f"{side.run.plan.side} {seconds(side.summary.median)}{interval_beside(side)}"
         for side in result.sides
@@ -46,7 +58,36 @@ def how_medians_differ(result: AbResult) -> str:
 def verdict_line(versus: AbVersus) -> str:
     """Return the verdict in a sentence: `B is faster than A, and the results agree to 1.2e-07`."""
     if versus.run.plan.trial:
-        return _trial_line(versus)
+        # What a change did: `B, vmap → lax.map at f.py:17: 4.3 times as fast (3.3-5.6), same bits`.
+        run, times, trial = versus.run, times_tried(versus), trial_of(versus.run.plan.trial)
+        lines = run.trial.lines if run.trial is not None else ()
+        folder = run.plan.target.rpartition(":")[0].rpartition("/")[0]
+        where = f" at {and_more([line.short(folder) for line in lines], 3)}" if lines else ""
+        head = f"{versus.label}, {trial.title}{where}{', compile' * trial.compiles}"
+        if run.over and run.status != "ok" and trial.compiles and run.cut_compile_seconds is not None:
+            return f"{head}: not over after {seconds(run.cut_compile_seconds)} ({run.status})"
+        if run.over and run.status != "ok":
+            return f"{head}: {run.status}, {run.error.partition(chr(10))[0]}"
+        ratio = times.ratio_text.replace("×", " times as fast", 1)
+        measured = {
+            "faster": ratio,
+            "slower": f"slower, {ratio}",
+            "same": f"no faster, within ± {percent(times.margin)}",
+            "inconclusive": f"cannot be told: {', '.join(filter(None, (ratio if times.ratio else '', times.reason)))}",
+        }[times.verdict]
+        if (ends := compile_seconds_beside_none(versus)) is not None:
+            return f"{head}: {seconds(ends[0])}; that of A was not over after {seconds(ends[1])}"
+        results = run.results
+        expected = ", as expected" if trial.other_numbers else ""
+        if results is None:
+            return f"{head}: {measured}, {'other numbers, as expected' if expected else 'results not compared'}"
+        if not results.alike:
+            return f"{head}: {measured}"
+        if results.equal:
+            return f"{head}: {measured}, same bits"
+        if results.agree:
+            return f"{head}: {measured}, the same to {results.relative:.1e}"
+        return f"{head}: {measured}, other numbers ({results.how_far}{expected})"
     verdict = versus.times.verdict
     if verdict == "same":
         sentence = f"{versus.label} is as fast as A, within ± {percent(versus.times.margin)}"
@@ -58,39 +99,6 @@ def verdict_line(versus: AbVersus) -> str:
     if versus.run.results is not None and not versus.run.results.alike:
         return sentence  # results that are not alike are the reason of the verdict, which the sentence has
     return f"{sentence}{'; ' if verdict == 'inconclusive' else ', and '}{results_text(versus.run.results)}"
-
-
-def _trial_line(versus: AbVersus) -> str:
-    """Return what a change did: `B, vmap → lax.map at f.py:17: 4.3 times as fast (3.3-5.6), same bits`."""
-    run, times, trial = versus.run, times_tried(versus), trial_of(versus.run.plan.trial)
-    lines = run.trial.lines if run.trial is not None else ()
-    folder = run.plan.target.rpartition(":")[0].rpartition("/")[0]
-    where = f" at {and_more([line.short(folder) for line in lines], 3)}" if lines else ""
-    head = f"{versus.label}, {trial.title}{where}{', compile' * trial.compiles}"
-    if run.over and run.status != "ok" and trial.compiles and run.cut_compile_seconds is not None:
-        return f"{head}: not over after {seconds(run.cut_compile_seconds)} ({run.status})"
-    if run.over and run.status != "ok":
-        return f"{head}: {run.status}, {run.error.partition(chr(10))[0]}"
-    ratio = times.ratio_text.replace("×", " times as fast", 1)
-    measured = {
-        "faster": ratio,
-        "slower": f"slower, {ratio}",
-        "same": f"no faster, within ± {percent(times.margin)}",
-        "inconclusive": f"cannot be told: {', '.join(filter(None, (ratio if times.ratio else '', times.reason)))}",
-    }[times.verdict]
-    if (ends := compile_seconds_beside_none(versus)) is not None:
-        return f"{head}: {seconds(ends[0])}; that of A was not over after {seconds(ends[1])}"
-    results = run.results
-    expected = ", as expected" if trial.other_numbers else ""
-    if results is None:
-        return f"{head}: {measured}, {'other numbers, as expected' if expected else 'results not compared'}"
-    if not results.alike:
-        return f"{head}: {measured}"
-    if results.equal:
-        return f"{head}: {measured}, same bits"
-    if results.agree:
-        return f"{head}: {measured}, the same to {results.relative:.1e}"
-    return f"{head}: {measured}, other numbers ({results.how_far}{expected})"
 
 
 def more_launches_text(times: TimeComparison) -> str:
@@ -116,20 +124,6 @@ def results_text(results: ResultsCompared | None) -> str:
 
 _HOW = {"launches in turns": "one process after the other"}
 """Words for a way of measuring that is a noun in JSON."""
-
-
-def _ratio_text(versus: AbVersus) -> str:
-    times = versus.times
-    if times.ratio is None:
-        return "not measured"
-    measured = f", measured {_HOW.get(times.measured, times.how)}" if times.launches > 1 else ""
-    if times.launches == 1:
-        measured = ": holds for these processes" if times.measured == "in turns" else ", not in turns"
-    ratio = f"{times.ratio_text} {'as fast as A' if times.low is not None else 'without an interval'}"
-    parts = [ratio, counted(times.launches, "launch") + measured]
-    if times.between_share is not None:
-        parts.append(f"{percent(times.between_share)} of the variance is between launches")
-    return "; ".join(parts)
 
 
 def inputs_line(result: AbResult) -> str:

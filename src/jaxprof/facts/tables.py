@@ -32,7 +32,6 @@ from jaxprof.facts.units import LIST, ROWS, TEXT, TRUTH
 from jaxprof.findings.explanation import program_verification, run_verification
 from jaxprof.findings.program_result import program_result
 from jaxprof.findings.runs import longer_run_command, warning_finding
-from jaxprof.session import Session
 
 
 @frozen
@@ -44,18 +43,17 @@ class _Row:
 
 
 def _findings(file: SessionFile) -> Iterator[_Row]:
-    from_file = file.session.from_file
-    for row in _rows(file.session, file.name):
-        yield replace(row, finding=replace(row.finding, from_file=from_file and bool(row.finding.verify)))
+    session, name = file.session, file.name
 
+    def row(source: str, finding: Finding, verify: str, run: str) -> _Row:
+        return _Row(source, replace(finding, verify=verify, run=run, from_file=session.from_file and bool(verify)))
 
-def _rows(session: Session, name: str) -> Iterator[_Row]:
     for run in session.runs.values():
         if run.plan.how == "program" or run.program is not None:
             program = program_result(session, run.id)
             verify = program_verification(name, program)
             for finding in program.findings:
-                yield _Row("program", replace(finding, verify=verify, run=run.id))
+                yield row("program", finding, verify, run.id)
         module = module_of(session, run)
         if module is not None:
             from jaxprof.findings.modules import findings_of_run
@@ -66,10 +64,10 @@ def _rows(session: Session, name: str) -> Iterator[_Row]:
                 else command("explain", name)
             )
             for finding in findings_of_run(session, run, module):
-                yield _Row("hlo", replace(finding, verify=verify, run=run.id))
+                yield row("hlo", finding, verify, run.id)
         again = longer_run_command(session, name, run)
         for warning in result(session, run.id).warnings:
-            yield _Row("measurement", replace(warning_finding(warning), verify=again, run=run.id))
+            yield row("measurement", warning_finding(warning), again, run.id)
 
 
 FINDINGS = Relation(
