@@ -126,7 +126,15 @@ def odd_sizes(scene: Scene) -> Iterator[Finding]:
         if kernel.kind != "GEMM" or (kernel.flops or 0) < LARGE_GEMM_FLOPS:
             continue
         multiple = 128 if scene.platform == "tpu" else _GPU_MULTIPLE.get(kernel.dtype, 8)
-        odd = [size for size in _gemm_sizes(kernel.instruction) if size % multiple and size > multiple]
+        # The last two sizes of the operands and of the result of the product, without sizes of 1.
+        product = next(
+            (inner for inner in instructions_in(kernel.instruction) if inner.opcode in ("dot", "convolution")),
+            kernel.instruction,
+        )
+        shapes = [leaf for operand in product.operand_instructions()[:2] for leaf in operand.shape.leaves()]
+        shapes += product.shape.leaves()[:1]
+        gemm_sizes = {size for shape in shapes for size in shape.dimensions[-2:] if size > 1}
+        odd = [size for size in gemm_sizes if size % multiple and size > multiple]
         if odd:
             kernels.append(kernel)
             sizes += [str(size) for size in odd]
@@ -139,16 +147,6 @@ def odd_sizes(scene: Scene) -> Iterator[Finding]:
 
 _GPU_MULTIPLE = {"f32": 4, "f64": 2, "s8": 16, "u8": 16, "f8e4m3fn": 16, "f8e5m2": 16}
 """Elements in 16 bytes: the alignment that tensor cores need (NVIDIA, Matrix Multiplication Background, section 4)."""
-
-
-def _gemm_sizes(instruction: Instruction) -> set[int]:
-    """Return the last two sizes of the operands and of the result of the product, without sizes of 1."""
-    product = next(
-        (inner for inner in instructions_in(instruction) if inner.opcode in ("dot", "convolution")), instruction
-    )
-    shapes = [leaf for operand in product.operand_instructions()[:2] for leaf in operand.shape.leaves()]
-    shapes += product.shape.leaves()[:1]
-    return {size for shape in shapes for size in shape.dimensions[-2:] if size > 1}
 
 
 @check(
@@ -299,19 +297,25 @@ def attention_scores(scene: Scene) -> Iterator[Finding]:
     attentions = list(_attentions(scene))
     if not attentions:
         return
-    kernels = {id(kernel): number for number, pair in reversed([*enumerate(attentions)]) for kernel in _between(*pair)}
+    # The kernels from the first product to the second, each with the first attention that it belongs to.
+    kernels: dict[int, int] = {}
+    for number, (scores, second) in reversed([*enumerate(attentions)]):
+        for operand in sources(second)[:2]:
+            for value in upstream(operand, same_elements):
+                if value.elements == scores.elements:
+                    kernels[id(value.outermost)] = number
     written: dict[Hashable, tuple[int, Kernel]] = {}
     storing: set[int] = set()
     for passage in scene.flow:
-        number = kernels.get(id(passage.producer.instruction))
-        if number is None or not passage.bytes_read:  # not attention, or kept in a TPU's on-chip memory
+        attention = kernels.get(id(passage.producer.instruction))
+        if attention is None or not passage.bytes_read:  # not attention, or kept in a TPU's on-chip memory
             continue
         shape = passage.shape
-        if shape.elements != attentions[number][0].elements or shape.dtype == "pred":
+        if shape.elements != attentions[attention][0].elements or shape.dtype == "pred":
             continue
         size, producer = written.get(passage.array, (shape.bytes * (passage.producer.count or 1), passage.producer))
         written[passage.array] = (size + passage.bytes_read * (passage.consumer.count or 1), producer)
-        storing.add(number)
+        storing.add(attention)
     shapes = [str(attentions[number][0].shape.without_layout()) for number in sorted(storing)]
     moved = sum(size for size, _ in written.values())
     if moved < LARGE_BYTES:
@@ -338,13 +342,3 @@ def _attentions(scene: Scene) -> Iterator[tuple[Value, Value]]:
             # If the scores are the smaller array, storing them is cheap.
             if scores is not None and scores.elements > value.elements:
                 yield scores, value
-
-
-def _between(scores: Value, second: Value) -> list[Instruction]:
-    """Return the distinct kernels from the first product to the second."""
-    kernels: dict[int, Instruction] = {}
-    for operand in sources(second)[:2]:
-        for value in upstream(operand, same_elements):
-            if value.elements == scores.elements:
-                kernels[id(value.outermost)] = value.outermost
-    return list(kernels.values())

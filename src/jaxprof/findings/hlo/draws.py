@@ -5,7 +5,7 @@ Each function yields one finding at most.
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 
 from jaxprof.base.grouping import grouped
@@ -107,15 +107,13 @@ def random_bits(scene: Scene) -> Iterator[Finding]:
         "integer operations a run",
         tuple(sorted(work, key=lambda name: -work[name])),
     )
-    yield finding if scene.on_accelerator else replace(finding, own_fix=_fix_on_a_cpu(scene, work))
-
-
-def _fix_on_a_cpu(scene: Scene, names: Container[str]) -> str:
-    """Return what makes the bits of these kernels cheaper where the device has no generator of its own."""
-    origins = [origin.op_name for kernel in scene.kernels if kernel.name in names for origin in kernel.origins]
-    fewer = [text for function, text in _FEWER_BITS.items() if any(function in name for name in origins)]
-    draw = f"Draw fewer bits: {'; '.join(fewer)}. " if fewer else ""
-    return draw + _FEWER_OPERATIONS.format(("It gives", "Both give", "All give")[len(fewer)])
+    if not scene.on_accelerator:  # a CPU has no generator of its own: what makes the bits of these kernels cheaper
+        origins = [origin.op_name for kernel in scene.kernels if kernel.name in work for origin in kernel.origins]
+        fewer = [text for function, text in _FEWER_BITS.items() if any(function in name for name in origins)]
+        draw = f"Draw fewer bits: {'; '.join(fewer)}. " if fewer else ""
+        fix = draw + _FEWER_OPERATIONS.format(("It gives", "Both give", "All give")[len(fewer)])
+        finding = replace(finding, own_fix=fix)
+    yield finding
 
 
 # -- rejection ---------------------------------------------------------------------------------------------------------
@@ -132,27 +130,6 @@ class _Rejection:
     loop: Instruction
     kernels: tuple[Kernel, ...]
     numbers: int
-
-
-def _rejections(scene: Scene) -> list[_Rejection]:
-    """Return the outermost loops of unknown length that draw arrays of numbers, and end when no element needs
-    another."""
-    execution = scene.module.once(Execution)
-    mixing = _mixing(scene.module)
-    bodies = grouped((kernel.computation, kernel) for kernel in scene.kernels)
-    loops: list[_Rejection] = []
-    inside: set[str] = set()
-    for name in reversed(execution.post_order):  # callers first
-        for edge in execution.edges[name]:
-            if name in inside or edge.caller.opcode != "while" or edge.times is not None:
-                continue
-            reached = execution.callees_of(edge.caller)
-            inner = tuple(kernel for computation in reached for kernel in bodies.get(computation, ()))
-            drawn = max((mixing[each.likeness].numbers for each in inner if each.likeness in mixing), default=0)
-            if drawn >= _LANES and any(map(_asks_all, inner)):
-                loops.append(_Rejection(edge.caller, inner, drawn))
-                inside.update(reached)
-    return [*{loop.loop: loop for loop in loops}.values()]
 
 
 def _asks_all(kernel: Kernel) -> bool:
@@ -176,7 +153,25 @@ def _asks_all(kernel: Kernel) -> bool:
     saves="part",
 )
 def rejection_sampling(scene: Scene) -> Iterator[Finding]:
-    loops = _rejections(scene) if _mixing(scene.module) else []
+    mixing = _mixing(scene.module)
+    if not mixing:
+        return
+    # The outermost loops of unknown length that draw arrays of numbers, and end when no element needs another.
+    execution = scene.module.once(Execution)
+    bodies = grouped((kernel.computation, kernel) for kernel in scene.kernels)
+    found: dict[Instruction, _Rejection] = {}
+    seen: set[str] = set()
+    for caller in reversed(execution.post_order):  # callers first
+        for edge in execution.edges[caller]:
+            if caller in seen or edge.caller.opcode != "while" or edge.times is not None:
+                continue
+            reached = execution.callees_of(edge.caller)
+            inner = tuple(kernel for computation in reached for kernel in bodies.get(computation, ()))
+            drawn = max((mixing[each.likeness].numbers for each in inner if each.likeness in mixing), default=0)
+            if drawn >= _LANES and any(map(_asks_all, inner)):
+                found[edge.caller] = _Rejection(edge.caller, inner, drawn)
+                seen.update(reached)
+    loops = [*found.values()]
     inside = [kernel for loop in loops for kernel in loop.kernels]
     if not loops or (share := scene.share(inside)) < WORTH:
         return

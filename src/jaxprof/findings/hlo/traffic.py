@@ -19,7 +19,7 @@ from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, gather, gather
 from jaxprof.hlo.kernels.attention import is_any_product
 from jaxprof.hlo.kernels.collectives import Collective, collectives
 from jaxprof.hlo.kernels.dataflow import Value, origin_through, resolve, same_elements, sources, upstream
-from jaxprof.hlo.kernels.flow import Flow, Passage
+from jaxprof.hlo.kernels.flow import Passage
 from jaxprof.hlo.kernels.kernels import Kernel
 from jaxprof.hlo.kernels.kinds import HOST_KINDS, generator_of, reorders, values_of
 from jaxprof.hlo.shape import parse_shape
@@ -90,29 +90,24 @@ def broadcast_materialised(scene: Scene) -> Iterator[Finding]:
         for kernel in _only(scene, {"broadcast"}, {"reshape", "convert", "copy", "transpose"})
         if kernel.bytes_written >= LARGE_BYTES and kernel.bytes_read * 16 <= kernel.bytes_written
     ]
-    yield from gather(
-        "broadcast_materialised",
-        _read_whole(scene.flow, kernels) if kernels else [],
-        "kernel writes",
-        "kernels write",
-        "a broadcast array to memory: {bytes} a run",
-    )
-
-
-def _read_whole(flow: Flow, kernels: list[Kernel]) -> list[Kernel]:
-    """Return the broadcasts that another kernel reads, except the empty buffer that a loop or a scatter fills (or a
-    copy of one)."""
+    # Those that another kernel reads, except the empty buffer that a loop or a scatter fills (or a copy of one).
     candidates = {id(kernel) for kernel in kernels}
     read = {
         id(passage.producer)
-        for passage in flow
+        for passage in (scene.flow if kernels else ())
         if id(passage.producer) in candidates
         and passage.bytes_read * 2 >= passage.producer.bytes_written
         and passage.consumer.kind not in ("scatter", "copy")
         and not passage.crossed
         and not _takes_whole_arrays(passage)
     }
-    return [kernel for kernel in kernels if id(kernel) in read]
+    yield from gather(
+        "broadcast_materialised",
+        [kernel for kernel in kernels if id(kernel) in read],
+        "kernel writes",
+        "kernels write",
+        "a broadcast array to memory: {bytes} a run",
+    )
 
 
 def _takes_whole_arrays(passage: Passage) -> bool:
