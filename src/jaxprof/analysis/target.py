@@ -273,23 +273,21 @@ def kind_of(path: Path) -> Kind:
 
     if path.suffix == EXTENSION and not is_folder:
         return Kind.SESSION
-    return Kind.PROFILE if _is_profile(path, head, is_folder=is_folder) else Kind.OTHER
-
-
-def _is_profile(path: Path, head: bytes, *, is_folder: bool) -> bool:
     from jaxprof.trace.sources import XPLANE_ENDINGS, runs_at
 
-    if not is_folder:
+    if is_folder:
+        try:
+            is_profile = bool(runs_at(path))
+        except (FileRefusedError, OSError):
+            is_profile = False
+    else:
         # The first bytes of gzip, or of the first field of an XSpace: planes, errors, warnings, hosts.
-        return (
+        is_profile = (
             path.name.endswith(XPLANE_ENDINGS)
             or head.startswith((b"\x1f\x8b", b"\x0a", b"\x12", b"\x1a", b"\x22"))
             or bool(_JSON.match(head))
         )
-    try:
-        return bool(runs_at(path))
-    except (FileRefusedError, OSError):
-        return False
+    return Kind.PROFILE if is_profile else Kind.OTHER
 
 
 def whole_word(word: str) -> str:

@@ -16,7 +16,7 @@ from jaxprof.analysis.kernels import MeasuredKernel
 from jaxprof.analysis.opener import module_of
 from jaxprof.base.grouping import grouped, totals
 from jaxprof.base.values import frozen
-from jaxprof.events import CopyTimes, KernelsMeasured, KernelTimes, PassTimes
+from jaxprof.events import CopyTimes, KernelsMeasured, PassTimes
 from jaxprof.session import Run, Session
 
 if TYPE_CHECKING:
@@ -137,7 +137,51 @@ def _kernels(
     by_name = {kernel.name: kernel for kernel in in_hlo} if in_hlo is not None else None
     self_seconds = totals((row.name, row.self_seconds) for row in event.rows)
     by_computation = totals((kernel.computation, self_seconds.get(kernel.name, 0.0)) for kernel in in_hlo or ())
-    kernels = [_kernel(rows, event, whole, by_name, by_computation, device) for rows in groups.values()]
+    kernels: list[MeasuredKernel] = []
+    for rows in groups.values():
+        longest = max(rows, key=lambda row: row.self_seconds)
+        name, count = longest.name, sum(row.count for row in rows)
+        wall, own_seconds = sum(row.wall_seconds for row in rows), sum(row.self_seconds for row in rows)
+        static = (by_name or {}).get(name)
+        flops_per_second = bytes_per_second = of_peak = of_bandwidth = None
+        # The data of an asynchronous kernel moves until the matching done.
+        has_rates = static is not None and wall > 0 and not static.asynchronous
+        if static is not None and static.runs_kernels:
+            # XLA:CPU goes on with a loop in another thread: then its own interval does not last until its end.
+            inside = sum(by_computation.get(name, 0.0) for name in static.computations_inside)
+            has_rates &= inside <= (sum(row.total_seconds for row in rows) - own_seconds) * (1 + _ROUNDING)
+        if static is not None and has_rates:
+            flops_per_second = static.flops * count / wall if static.flops is not None else None
+            bytes_per_second = None if static.unsized else static.bytes * count / wall
+            if device is not None:
+                from jaxprof.hlo.kernels.cost.peaks import roofline
+
+                of_peak = _share(flops_per_second, roofline(static, device).peak)
+                of_bandwidth = _share(bytes_per_second, device.bandwidth)
+        kernels.append(
+            MeasuredKernel(
+                name=name,
+                module=longest.module,
+                devices=tuple(dict.fromkeys(row.device for row in rows)),
+                count=count,
+                calls=event.calls,
+                total_seconds=sum(row.total_seconds for row in rows),
+                self_seconds=own_seconds,
+                wall_seconds=wall,
+                median_seconds=longest.median_seconds,
+                minimum_seconds=min(row.minimum_seconds for row in rows),
+                maximum_seconds=max(row.maximum_seconds for row in rows),
+                share=own_seconds / whole if whole > 0 else None,
+                flops_per_second=flops_per_second,
+                bytes_per_second=bytes_per_second,
+                of_peak=of_peak,
+                of_bandwidth=of_bandwidth,
+                kernel=static,
+                in_hlo=None if by_name is None else static is not None,
+                names=tuple(dict.fromkeys(kernel_name for row in rows for kernel_name in row.kernels)),
+                launch=longest.launch,
+            )
+        )
     return tuple(sorted(kernels, key=lambda kernel: -kernel.self_seconds))
 
 
@@ -152,56 +196,6 @@ def kernels_of(session: Session, run_id: str, *, running: bool = False) -> tuple
 
     event = capture_of(run) if running else None
     return with_running(module, {row.name for row in event.rows}) if event is not None else kernels(module)
-
-
-def _kernel(
-    rows: Sequence[KernelTimes],
-    event: KernelsMeasured,
-    whole: float,
-    in_hlo: Mapping[str, Kernel] | None,
-    by_computation: Mapping[str, float],
-    device: DevicePeaks | None,
-) -> MeasuredKernel:
-    longest = max(rows, key=lambda row: row.self_seconds)
-    name, count = longest.name, sum(row.count for row in rows)
-    wall, self_seconds = sum(row.wall_seconds for row in rows), sum(row.self_seconds for row in rows)
-    static = (in_hlo or {}).get(name)
-    flops_per_second = bytes_per_second = of_peak = of_bandwidth = None
-    has_rates = static is not None and wall > 0 and not static.asynchronous  # its data moves until the matching done
-    if static is not None and static.runs_kernels:
-        # XLA:CPU goes on with a loop in another thread: then its own interval does not last until its end.
-        inside = sum(by_computation.get(name, 0.0) for name in static.computations_inside)
-        has_rates &= inside <= (sum(row.total_seconds for row in rows) - self_seconds) * (1 + _ROUNDING)
-    if static is not None and has_rates:
-        flops_per_second = static.flops * count / wall if static.flops is not None else None
-        bytes_per_second = None if static.unsized else static.bytes * count / wall
-        if device is not None:
-            from jaxprof.hlo.kernels.cost.peaks import roofline
-
-            of_peak = _share(flops_per_second, roofline(static, device).peak)
-            of_bandwidth = _share(bytes_per_second, device.bandwidth)
-    return MeasuredKernel(
-        name=name,
-        module=longest.module,
-        devices=tuple(dict.fromkeys(row.device for row in rows)),
-        count=count,
-        calls=event.calls,
-        total_seconds=sum(row.total_seconds for row in rows),
-        self_seconds=self_seconds,
-        wall_seconds=wall,
-        median_seconds=longest.median_seconds,
-        minimum_seconds=min(row.minimum_seconds for row in rows),
-        maximum_seconds=max(row.maximum_seconds for row in rows),
-        share=self_seconds / whole if whole > 0 else None,
-        flops_per_second=flops_per_second,
-        bytes_per_second=bytes_per_second,
-        of_peak=of_peak,
-        of_bandwidth=of_bandwidth,
-        kernel=static,
-        in_hlo=None if in_hlo is None else static is not None,
-        names=tuple(dict.fromkeys(kernel_name for row in rows for kernel_name in row.kernels)),
-        launch=longest.launch,
-    )
 
 
 _ROUNDING = 1e-6

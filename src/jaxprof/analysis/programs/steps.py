@@ -90,7 +90,18 @@ def loops(
     groups = grouped((event.where, event) for event in counted)
     counts = totals((event.where, event.count) for event in taken)
     took = totals((event.where, sum(event.seconds)) for event in taken)
-    seen = _seconds_in_samples(sampled, taken)
+    # How long samples saw the program in each loop, from its first reported step on.
+    first: dict[SourceLocation, float] = {}
+    for steps in taken:
+        first[steps.where] = min(steps.began_seconds, first.get(steps.where, steps.began_seconds))
+    seen: dict[SourceLocation, float] = {}
+    for window in sampled:
+        reported = {where for where, began in first.items() if window.began_seconds >= began}
+        for line in window.lines:
+            sites = [window.sites[index] for index in line.sites if 0 <= index < len(window.sites)]
+            heads = {SourceLocation(site.file, site.loop_line, site.function) for site in sites}
+            for where in heads & reported:
+                seen[where] = seen.get(where, 0.0) + line.seconds
     figures = []
     for where, events in groups.items():
         single = [seconds for event in events for seconds in event.intervals_seconds]
@@ -106,8 +117,8 @@ def loops(
         if took.get(where, 0.0) > 0:  # unless samples saw the program in the loop for longer
             # The reported steps represent all only if they fill half of the loop's sampled time: the first steps of a
             # loop that queues its calls take microseconds, later steps as long as the device.
-            reported = took[where] >= 0.5 * seen.get(where, 0.0)
-            rated = (counts[where], took[where]) if reported else (count, 0.0)
+            is_most = took[where] >= 0.5 * seen.get(where, 0.0)
+            rated = (counts[where], took[where]) if is_most else (count, 0.0)
         rows = [row for event in events for row in event.lines]
         hits, by_line = totals((row.line, row.hits) for row in rows), totals((row.line, row.seconds) for row in rows)
         kept = sorted(single)[:-1]
@@ -140,22 +151,6 @@ def loops_around(where: SourceLocation, sampled: Sequence[ProgramSampled]) -> in
     }
     last = max((last for first, last in inside if first == where.line), default=0)
     return sum(first < (where.line or 0) and last <= end for first, end in inside)
-
-
-def _seconds_in_samples(sampled: Sequence[ProgramSampled], taken: Sequence[StepsTaken]) -> dict[SourceLocation, float]:
-    """Return how long samples saw the program in each loop, from its first reported step on."""
-    first: dict[SourceLocation, float] = {}
-    for steps in taken:
-        first[steps.where] = min(steps.began_seconds, first.get(steps.where, steps.began_seconds))
-    seconds: dict[SourceLocation, float] = {}
-    for window in sampled:
-        reported = {where for where, began in first.items() if window.began_seconds >= began}
-        for line in window.lines:
-            sites = [window.sites[index] for index in line.sites if 0 <= index < len(window.sites)]
-            heads = {SourceLocation(site.file, site.loop_line, site.function) for site in sites}
-            for where in heads & reported:
-                seconds[where] = seconds.get(where, 0.0) + line.seconds
-    return seconds
 
 
 @frozen

@@ -63,7 +63,14 @@ def xla_work(run: Run, function: str, began_seconds: float, now: float) -> XlaWo
         elif (said := _FROM_PASSES.match(line.text)) is not None:
             passes = threads.setdefault(said[1], _Passes())
             passes.seconds = line.monotonic_seconds
-            _note(passes, said[2])
+            if (pipeline := _PIPELINE.match(said[2])) is not None:
+                if pipeline[1] != passes.module:
+                    passes.module, passes.open = pipeline[1], []
+            elif said[2].startswith("HLO pass: "):
+                # Not by its name: one such as float-normalization-f8e8m0fnu is redacted after `pass:`.
+                del passes.open[-1:]
+            elif said[2].startswith("HLO pass "):
+                passes.open.append(said[2].removeprefix("HLO pass ").strip())
     if folded:
         return XlaWork(FOLDING, folded)
     module = "jit_" + re.sub(r"[^\w.-]", "_", function)
@@ -74,13 +81,3 @@ def xla_work(run: Run, function: str, began_seconds: float, now: float) -> XlaWo
     if last.open:
         return XlaWork(last.open[-1])
     return XlaWork(CODE) if now - last.seconds > _QUIET_SECONDS else None
-
-
-def _note(passes: _Passes, message: str) -> None:
-    if (pipeline := _PIPELINE.match(message)) is not None:
-        if pipeline[1] != passes.module:
-            passes.module, passes.open = pipeline[1], []
-    elif message.startswith("HLO pass: "):
-        del passes.open[-1:]  # not by its name: one such as float-normalization-f8e8m0fnu is redacted after `pass:`
-    elif message.startswith("HLO pass "):
-        passes.open.append(message.removeprefix("HLO pass ").strip())
