@@ -50,10 +50,6 @@ class Setting:
         return f"JAXPROF_{self.name.upper()}"
 
 
-def _text(value: Any) -> Value | None:
-    return value.strip() or None if isinstance(value, str) else None
-
-
 def _words(value: Any) -> Value | None:
     words = value.replace(",", " ").split() if isinstance(value, str) else value
     if not isinstance(words, list) or not words or not all(isinstance(word, str) and word for word in words):
@@ -71,11 +67,6 @@ def share_of(value: str | float) -> float | None:
     return number if 0 < number < 1 else None
 
 
-def _share(value: Any) -> Value | None:
-    """Return the text of a share, which the option of that name reads."""
-    return str(value).strip() if share_of(value) is not None else None
-
-
 def _seconds(value: Any) -> Value | None:
     try:
         found = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else 0.0
@@ -85,7 +76,9 @@ def _seconds(value: Any) -> Value | None:
 
 
 SETTINGS = (
-    Setting("theme", "the colours of the app", _text, "auto, dark, light, or the name of a theme: textual-dark"),
+    Setting("theme", "the colours of the app",
+            lambda value: value.strip() or None if isinstance(value, str) else None,
+            "auto, dark, light, or the name of a theme: textual-dark"),
     Setting("preset", "the sizes of a run; the app keeps the last one",
             lambda value: value if value in PRESETS else None, "quick or published"),
     Setting("devices", "where to run; `compare`, `gate` and `hlo` take the first that is there", _words,
@@ -93,7 +86,8 @@ SETTINGS = (
     Setting("budget", "seconds of sampling for each run", _seconds, "a number of seconds above 0"),
     Setting("comparison_budget", "total seconds of `compare`, and of `gate` for times", _seconds,
             "a number of seconds above 0"),
-    Setting("margin", "smaller differences count as the same in `compare`", _share, "a share: 2% or 0.02"),
+    Setting("margin", "smaller differences count as the same in `compare`",
+            lambda value: str(value).strip() if share_of(value) is not None else None, "a share: 2% or 0.02"),
     Setting("fail_on", "the limits of `gate`", _words, 'limits: ["kernels", "run:5%"]'),
 )  # fmt: skip
 _BY_NAME = {setting.name: setting for setting in SETTINGS}

@@ -61,7 +61,27 @@ class _Reaper:
         with self._lock:
             self._folders[group] = folder
             if not self._send(f"add {group} {folder}"):
-                self._start()
+                # Start the reaper, and register again what was registered with an earlier one.
+                if not can_run():  # Windows: no shell, and no process groups
+                    return
+                self._close_pipe()
+                read, self._pipe = os.pipe()
+                try:
+                    self._process = subprocess.Popen(
+                        ["/bin/sh", "-c", _SCRIPT, "jaxprof-reaper", str(GRACE_SECONDS)],
+                        stdin=read,
+                        stdout=subprocess.DEVNULL,
+                        stderr=subprocess.DEVNULL,
+                        cwd="/",
+                        start_new_session=True,
+                    )
+                except OSError:
+                    self._close_pipe()
+                    return
+                finally:
+                    os.close(read)
+                for group, folder in self._folders.items():
+                    self._send(f"add {group} {folder}")
 
     def add_folder(self, folder: str) -> str:
         """Remove `folder`, which belongs to no process of its own, when this process ends. Return what `drop` takes."""
@@ -86,29 +106,6 @@ class _Reaper:
         except OSError:  # it has not started yet, or somebody has killed it
             return False
         return True
-
-    def _start(self) -> None:
-        """Start the reaper, and register again what was registered with an earlier one."""
-        if not can_run():  # Windows: no shell, and no process groups
-            return
-        self._close_pipe()
-        read, self._pipe = os.pipe()
-        try:
-            self._process = subprocess.Popen(
-                ["/bin/sh", "-c", _SCRIPT, "jaxprof-reaper", str(GRACE_SECONDS)],
-                stdin=read,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                cwd="/",
-                start_new_session=True,
-            )
-        except OSError:
-            self._close_pipe()
-            return
-        finally:
-            os.close(read)
-        for group, folder in self._folders.items():
-            self._send(f"add {group} {folder}")
 
     def _close_pipe(self) -> None:
         if self._pipe >= 0:

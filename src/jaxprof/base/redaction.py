@@ -212,7 +212,21 @@ def scrub(text: str) -> str:
     text = re.sub(_SHORT_LOGIN, lambda match: f"{match[0][: match.end(1) - match.start()]}{REDACTED}", text)
     text = re.sub(_OF_PROGRAM, rf"\1{REDACTED}", text)
     text = re.sub(_JOINED_OPTION, lambda match: f"-p{REDACTED}" if _looks_random(match[1]) else match[0], text)
-    return re.sub(_IN_SENTENCE, _without_sentence_value, _without_named(text))
+    # A value may be a name with its own value: `--set db.password=X`.
+    kept: list[str] = []
+    copied = at = 0
+    while match := re.compile(_NAMED).search(text, at):
+        at = match.end()
+        start, end = _secret_after(text, match) if re.search(_SECRET_HINT, match[0]) else (at, at)
+        if end > start:
+            # `api_key: 'X' → 'Y'` has a second value.
+            arrow = re.compile(_ARROW).match(text, end)
+            value = re.compile(_VALUE).match(text, arrow.end()) if arrow is not None else None
+            end = end if value is None else value.end()
+            kept += (text[copied:start], REDACTED)
+            copied = at = end
+    text = "".join((*kept, text[copied:])) if kept else text
+    return re.sub(_IN_SENTENCE, _without_sentence_value, text)
 
 
 class LineScrubber:
@@ -323,23 +337,6 @@ def _secret_before_equals(word: str) -> str:
             return word[:end] if _hides(words, word[end + 1 :], always=True) else ""
         start = end + 1
     return ""
-
-
-def _without_named(text: str) -> str:
-    """Redact the values of names of secrets. A value may be a name with its own value: `--set db.password=X`."""
-    kept: list[str] = []
-    copied = at = 0
-    while match := re.compile(_NAMED).search(text, at):
-        at = match.end()
-        start, end = _secret_after(text, match) if re.search(_SECRET_HINT, match[0]) else (at, at)
-        if end > start:
-            # `api_key: 'X' → 'Y'` has a second value.
-            arrow = re.compile(_ARROW).match(text, end)
-            value = re.compile(_VALUE).match(text, arrow.end()) if arrow is not None else None
-            end = end if value is None else value.end()
-            kept += (text[copied:start], REDACTED)
-            copied = at = end
-    return "".join((*kept, text[copied:])) if kept else text
 
 
 def _secret_after(text: str, match: re.Match[str]) -> tuple[int, int]:

@@ -122,17 +122,6 @@ def workload(function: Callable[..., Any] | None = None, /, **options: Any) -> A
 
     Raises UsageError for an option that cannot be read.
     """
-    declaration = _declaration(options)
-
-    def declare(function: Function) -> Function:
-        _DECLARED[id(function)] = (function, declaration)
-        return function
-
-    return declare if function is None else declare(function)
-
-
-def _declaration(options: Mapping[str, Any]) -> Declaration:
-    """Return the options of `workload` in the form in which they are kept. Raises TypeError for an unknown one."""
     bound = _SIGNATURE.bind(None, **options)
     bound.apply_defaults()
     given = {name: value for name, value in bound.arguments.items() if name != "function"}
@@ -143,7 +132,7 @@ def _declaration(options: Mapping[str, Any]) -> Declaration:
         if isinstance(variant, str) and variant not in VARIANTS:
             raise unknown_name("variant", variant, VARIANTS)
     specs = [inputs] if isinstance(inputs, str) else inputs
-    return Declaration(
+    declaration = Declaration(
         **given
         | {
             "specs": None if specs is None or callable(specs) else tuple(map(parse, specs)),
@@ -154,6 +143,12 @@ def _declaration(options: Mapping[str, Any]) -> Declaration:
             "shardings": shardings if shardings is None or callable(shardings) else tuple(shardings),
         }
     )
+
+    def declare(function: Function) -> Function:
+        _DECLARED[id(function)] = (function, declaration)
+        return function
+
+    return declare if function is None else declare(function)
 
 
 def parameters_of(declared: Declaration, origin: str) -> tuple[tuple[Parameter, ...], dict[str, dict[str, Scalar]]]:

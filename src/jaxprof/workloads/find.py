@@ -221,7 +221,35 @@ def _load(location: str, argv: Sequence[str] = ()) -> ModuleType:
     """Import `location`, a file or a dotted name. Raises UsageError if it is missing or cannot be imported."""
     if _is_file(location):
         with _argv_of_user(location, argv):
-            return _load_file(location)
+            path = with_home(location).resolve()
+            if not path.exists():
+                raise missing_file(location)
+            if path.is_dir() or path.suffix != ".py":
+                raise UsageError(f"{location} is not a Python file", "Give path/to/file.py:function.")
+            dotted, root = module_name_of(path)
+            _put_first_on_path(root)
+            try:
+                spec = importlib.util.find_spec(dotted)
+                if spec is not None and spec.origin is not None and Path(spec.origin).resolve() == path:
+                    return importlib.import_module(dotted)
+                # Import the file under another name, because its own is taken by another module.
+                name = f"jaxprof_target_{path.stem}"
+                loaded = sys.modules.get(name)
+                if loaded is not None and loaded.__file__ == str(path):
+                    return loaded
+                spec = importlib.util.spec_from_file_location(name, path)
+                assert spec is not None
+                assert spec.loader is not None
+                module = importlib.util.module_from_spec(spec)
+                sys.modules[name] = module
+                try:
+                    spec.loader.exec_module(module)
+                except BaseException:
+                    del sys.modules[name]
+                    raise
+                return module
+            except (Exception, SystemExit) as error:
+                raise _broken(location, error, path) from error
     _put_first_on_path(Path.cwd())
     try:
         spec = importlib.util.find_spec(location)
@@ -237,38 +265,6 @@ def _load(location: str, argv: Sequence[str] = ()) -> ModuleType:
         raise _broken(location, error) from error
     except (Exception, SystemExit) as error:
         raise _broken(location, error) from error
-
-
-def _load_file(location: str) -> ModuleType:
-    path = with_home(location).resolve()
-    if not path.exists():
-        raise missing_file(location)
-    if path.is_dir() or path.suffix != ".py":
-        raise UsageError(f"{location} is not a Python file", "Give path/to/file.py:function.")
-    dotted, root = module_name_of(path)
-    _put_first_on_path(root)
-    try:
-        spec = importlib.util.find_spec(dotted)
-        if spec is not None and spec.origin is not None and Path(spec.origin).resolve() == path:
-            return importlib.import_module(dotted)
-        # Import the file under another name, because its own is taken by another module.
-        name = f"jaxprof_target_{path.stem}"
-        loaded = sys.modules.get(name)
-        if loaded is not None and loaded.__file__ == str(path):
-            return loaded
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        try:
-            spec.loader.exec_module(module)
-        except BaseException:
-            del sys.modules[name]
-            raise
-        return module
-    except (Exception, SystemExit) as error:
-        raise _broken(location, error, path) from error
 
 
 def module_name_of(path: Path) -> tuple[str, Path]:

@@ -74,7 +74,20 @@ def waiting_loop(
     if one_program and may_call:
         way = _way_to_one(output, {address(leaf) for leaf in jax.tree.leaves(arguments)})
         if way and _become_ready_together(function, arguments, way):
-            return _one_of_several_loop(function, way)
+            first, *rest = way
+
+            def loop(sets: Iterable[tuple[Any, ...]]) -> None:
+                for arguments in sets:
+                    function(*arguments)[first].block_until_ready()
+
+            def loop_deeper(sets: Iterable[tuple[Any, ...]]) -> None:
+                for arguments in sets:
+                    result = function(*arguments)[first]
+                    for key in rest:
+                        result = result[key]
+                    result.block_until_ready()
+
+            return loop_deeper if rest else loop
     # Up to four arrays, calling the method of each costs less than walking a tree.
     if (
         isinstance(output, (tuple, list))
@@ -115,24 +128,6 @@ def _become_ready_together(function: Callable[..., Any], arguments: tuple[Any, .
         if not together:
             return False
     return True
-
-
-def _one_of_several_loop(function: Callable[..., Any], way: tuple[Any, ...]) -> Loop:
-    """Return a loop that awaits one array of each result: `way` has the keys that lead to it."""
-    first, *rest = way
-
-    def loop(sets: Iterable[tuple[Any, ...]]) -> None:
-        for arguments in sets:
-            function(*arguments)[first].block_until_ready()
-
-    def loop_deeper(sets: Iterable[tuple[Any, ...]]) -> None:
-        for arguments in sets:
-            result = function(*arguments)[first]
-            for key in rest:
-                result = result[key]
-            result.block_until_ready()
-
-    return loop_deeper if rest else loop
 
 
 SIDE_SHARE = 0.1

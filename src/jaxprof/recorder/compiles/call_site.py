@@ -239,7 +239,14 @@ def in_later_calls(names: Sequence[str], keywords: Sequence[str], frame: FrameTy
     arguments |= {item.arg: item.value for item in site.call.keywords if item.arg and item.arg in keywords}
     written = arguments.items()
     taken = {ast.unparse(target) for target in _targets(site.statement)}
-    taken |= set(_names_passed_on(site.loop, taken)) if site.loop is not None else set()
+    # Another statement of the loop may pass the results on: `params = new_params`.
+    passed_on: set[str] = set()
+    for node in ast.walk(site.loop) if site.loop is not None else ():
+        if isinstance(node, ast.Assign):
+            parts = node.value.elts if isinstance(node.value, ast.Tuple | ast.List) else [node.value]
+            if taken & set(map(ast.unparse, parts)):
+                passed_on |= set(map(ast.unparse, _targets(node)))
+    taken |= passed_on
     replaced = {name for name, argument in written if _is_part_of(ast.unparse(argument), taken)}
     assigned: set[str] = set()  # in the loop or the function around the call, with its parameters
     for node in ast.walk(site.scope) if site.scope is not None else ():
@@ -292,15 +299,6 @@ def _targets(statement: ast.AST) -> Iterator[ast.expr]:
             waiting.append(target.value)
         elif isinstance(target, ast.expr):
             yield target
-
-
-def _names_passed_on(loop: ast.stmt, taken: set[str]) -> Iterator[str]:
-    """Return the names to which another statement of the loop assigns the results: `params = new_params`."""
-    for node in ast.walk(loop):
-        if isinstance(node, ast.Assign):
-            parts = node.value.elts if isinstance(node.value, ast.Tuple | ast.List) else [node.value]
-            if taken & set(map(ast.unparse, parts)):
-                yield from map(ast.unparse, _targets(node))
 
 
 def _is_part_of(written: str, taken: set[str]) -> bool:

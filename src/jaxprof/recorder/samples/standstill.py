@@ -182,6 +182,19 @@ class StandstillWatch:
         if inner is not None and operation_at(inner.code, inner.offset)[1].startswith(("BEFORE_WITH", "BEFORE_ASYNC")):
             call = "with"
         state, waits_in, file = system_wait(os.getpid(), self._task)
+        # The stacks of all threads but ours. The names are read without the lock that `threading.enumerate` takes: a
+        # thread of the program may hold it for ever.
+        names = {ident: thread.name for ident, thread in list(getattr(threading, "_active", {}).items())}
+        frames = sys._current_frames()
+        frames.pop(_thread.get_ident(), None)
+        order = sorted(frames, key=lambda ident: ident != self._main_thread)[:_THREADS_AT_MOST]
+        threads = []
+        for ident in order:
+            locations = [
+                SourceLocation(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+                for frame in outwards(frames[ident], _FRAMES_AT_MOST)
+            ]
+            threads.append(ThreadStack(name=names.get(ident, ""), frames=locations))
         self._emit(
             StandstillSeen(
                 since_seconds=since,
@@ -203,25 +216,9 @@ class StandstillWatch:
                 function=stage.function if stage is not None else "",
                 stage_seconds=now - stage.began_seconds if stage is not None else 0.0,
                 wait=SystemWait(state=state, call=waits_in, file=file),
-                threads=self._threads(),
+                threads=threads,
             )
         )
-
-    def _threads(self) -> list[ThreadStack]:
-        """Return the stacks of all threads but ours. The names are read without the lock that `threading.enumerate`
-        takes: a thread of the program may hold it for ever."""
-        names = {ident: thread.name for ident, thread in list(getattr(threading, "_active", {}).items())}
-        frames = sys._current_frames()
-        frames.pop(_thread.get_ident(), None)
-        order = sorted(frames, key=lambda ident: ident != self._main_thread)[:_THREADS_AT_MOST]
-        stacks = []
-        for ident in order:
-            locations = [
-                SourceLocation(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
-                for frame in outwards(frames[ident], _FRAMES_AT_MOST)
-            ]
-            stacks.append(ThreadStack(name=names.get(ident, ""), frames=locations))
-        return stacks
 
 
 def user_content(frame: FrameType | None) -> bytes:

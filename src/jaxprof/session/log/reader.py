@@ -84,7 +84,16 @@ class Follower(Generic[S]):
         while block := self._file.read(BLOCK_BYTES):
             self._digest.update(block)
             for line in self._lines.feed(block):
-                if line and (event := self._event(line)) is not None:  # fifty million empty lines are a file, too
+                if not line:  # fifty million empty lines are a file, too
+                    continue
+                try:
+                    event = decode_line(line)
+                except UnknownEvent as unknown:
+                    self.session.notice(f"events of an unknown type were left out: {str(unknown)[:60] or 'no type'}")
+                except ValueError:
+                    if line.strip():
+                        self.session.notice("damaged lines were left out")
+                else:
                     self.session.apply(event)
                     yield event
             for _ in range(self._lines.take_left_out()):
@@ -102,17 +111,6 @@ class Follower(Generic[S]):
         self._file.close()
         if self._lines.end().strip():
             self.session.notice("the last line is truncated; everything before it was read")
-
-    def _event(self, line: bytes) -> Event | None:
-        """Return the event on a line; None, with a notice, for a line that cannot be used."""
-        try:
-            return decode_line(line)
-        except UnknownEvent as unknown:
-            self.session.notice(f"events of an unknown type were left out: {str(unknown)[:60] or 'no type'}")
-        except ValueError:
-            if line.strip():
-                self.session.notice("damaged lines were left out")
-        return None
 
 
 def _open(path: Path) -> BinaryIO:
