@@ -167,7 +167,17 @@ def allocations(assignment: bytes, module: bytes) -> tuple[Allocation, ...]:
     Raises HloError if either is malformed, or the two do not belong together.
     """
     proto = Message(assignment)
-    names = _names(module)
+    # Computation and instruction by the instruction's number, as older and newer XLA counts them.
+    whole = Message(module)
+    hlo = whole if 3 in whole else whole.message(1)
+    names: dict[int, tuple[str, str]] = {}
+    for each in hlo.messages(3):
+        label, base = each.text(1), each.number(5)
+        for octets in each.all_octets(2):
+            inner = Message(octets)
+            own = inner.number(35)
+            names[own] = pair = (label, inner.text(1))
+            names[base << 32 | own & OWN_ID] = pair
     values: dict[int, tuple[str, str, tuple[int, ...]]] = {}
     for buffer in proto.messages(1):
         maker = buffer.message(3)
@@ -186,18 +196,3 @@ def allocations(assignment: bytes, module: bytes) -> tuple[Allocation, ...]:
         kind = next((kind for number, kind in _KIND_FIELDS if block.number(number)), "temporary")
         found.append(Allocation(kind, block.number(2), tuple(assigned)))
     return tuple(found)
-
-
-def _names(data: bytes) -> dict[int, tuple[str, str]]:
-    """Return computation and instruction by the instruction's number, as older and newer XLA counts them."""
-    outer = Message(data)
-    proto = outer if 3 in outer else outer.message(1)
-    by_number: dict[int, tuple[str, str]] = {}
-    for computation in proto.messages(3):
-        name, number = computation.text(1), computation.number(5)
-        for octets in computation.all_octets(2):
-            instruction = Message(octets)
-            own = instruction.number(35)
-            by_number[own] = names = (name, instruction.text(1))
-            by_number[number << 32 | own & OWN_ID] = names
-    return by_number

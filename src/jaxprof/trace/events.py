@@ -245,6 +245,7 @@ class Events:
                 rows, at, until, word = rows[more], at[more], until[more], word[more]
             if not len(rows):
                 break
+            # Statistics of one id whose values have one tag: both, the rows, and where the values begin and end.
             # The usual case: most events have the same statistics, and these have lengths and ids of one byte.
             head = word[len(word) // 2] & _HEAD
             after: Positions = np.minimum(at + 2 + (word >> np.uint64(8) & np.uint64(0x7F)).view(np.int64), until)
@@ -272,10 +273,6 @@ class Events:
                     columns[name].read(data, having, tag, value_at, end)
             at = after
         return columns
-
-
-_Stats = tuple[int, int, Ints, Positions, Positions]
-"""Statistics of one id whose values have one tag: both, the rows, and where the values begin and end."""
 
 
 def _behind(at: Positions, lengths: NDArray[np.uint64], limit: Positions) -> Positions:

@@ -24,7 +24,7 @@ from jaxprof.base.grouping import grouped
 from jaxprof.base.values import frozen
 from jaxprof.trace.intervals import Coverage, Spans, distinct, extents_by_group, join, outermost, positions_in
 from jaxprof.trace.launch import launches_on
-from jaxprof.trace.model import ABSENT, NO_OP, Flags, Ints, Lane, Program, Trace, program_of
+from jaxprof.trace.model import ABSENT, NO_OP, Flags, Ints, Program, Trace, program_of
 
 CALL = re.compile(r"Executable(_|::)Execute|ExecuteHelper|ExecuteOnLocalDevice|Execute[A-Z]\w*OnStream")
 """Names that JAX's runtimes give to the host call that executes a program."""
@@ -41,47 +41,43 @@ class Executions(Spans):
 def executions_on(trace: Trace, device: str) -> list[Executions]:
     """Return all executions on a device, by program; the program that took the longest comes first."""
     named = [lane for lane in trace.on_device(device) if lane.kind == "modules"]
-    if not named:
-        executions = _of_ops(trace, trace.ops_on(device))
-    else:
+    executions: list[Executions] = []
+    if named:
         groups: dict[Program, list[tuple[int, int]]] = {}
         for lane in named:
-            programs = list(map(program_of, lane.names))
-            for start, end, name in zip(lane.starts.tolist(), lane.ends.tolist(), lane.name_of.tolist(), strict=True):
-                groups.setdefault(programs[name], []).append((start, end))
-        ordered = ((program, np.array(sorted(spans), np.int64)) for program, spans in groups.items())
-        executions = [Executions(spans[:, 0], spans[:, 1], program) for program, spans in ordered]
+            of_name = list(map(program_of, lane.names))
+            for began, ended, index in zip(
+                lane.starts.tolist(), lane.ends.tolist(), lane.name_of.tolist(), strict=True
+            ):
+                groups.setdefault(of_name[index], []).append((began, ended))
+        for name, own in groups.items():
+            spans = np.array(sorted(own), np.int64)
+            executions.append(Executions(spans[:, 0], spans[:, 1], name))
+    elif lanes := trace.ops_on(device):
+        programs, of_op = trace.programs_of_ops()
+        program = of_op[join(lane.op_of for lane in lanes)]
+        start, end = join(lane.starts for lane in lanes), join(lane.ends for lane in lanes)
+        runs = join(lane.executions for lane in lanes)
+        calls = np.full(len(program), _NOWHERE, np.int64)
+        if runs.any():
+            calls = runs
+        elif any(lane.kind == "stream" for lane in lanes):
+            # The launch of a kernel on the host has its correlation id, and lies within a call.
+            ids, moments, threads = launches_on(trace)
+            at, known = positions_in(join(lane.correlations for lane in lanes), ids)
+            if known.any():
+                calls[known] = _calls_around(trace, moments, threads)[at[known]]
+        for number, name in enumerate(programs):
+            rows = np.flatnonzero(program == number)
+            if not len(rows):
+                continue
+            own_calls = calls[rows] if runs.any() else _fill_unknown(calls[rows], start[rows])
+            if own_calls is not None:
+                different, which = distinct(own_calls)
+                first, last = extents_by_group(which, start[rows], end[rows], len(different))
+                order = np.argsort(first, kind="stable")
+                executions.append(Executions(first[order], last[order], name))
     return sorted(executions, key=lambda program: -int((program.ends - program.starts).sum()))
-
-
-def _of_ops(trace: Trace, lanes: list[Lane]) -> list[Executions]:
-    if not lanes:
-        return []
-    programs, of_op = trace.programs_of_ops()
-    program = of_op[join(lane.op_of for lane in lanes)]
-    start, end = join(lane.starts for lane in lanes), join(lane.ends for lane in lanes)
-    runs = join(lane.executions for lane in lanes)
-    calls = np.full(len(program), _NOWHERE, np.int64)
-    if runs.any():
-        calls = runs
-    elif any(lane.kind == "stream" for lane in lanes):
-        # The launch of a kernel on the host has its correlation id, and lies within a call.
-        ids, moments, threads = launches_on(trace)
-        at, known = positions_in(join(lane.correlations for lane in lanes), ids)
-        if known.any():
-            calls[known] = _calls_around(trace, moments, threads)[at[known]]
-    executions = []
-    for number, name in enumerate(programs):
-        rows = np.flatnonzero(program == number)
-        if not len(rows):
-            continue
-        own_calls = calls[rows] if runs.any() else _fill_unknown(calls[rows], start[rows])
-        if own_calls is not None:
-            different, which = distinct(own_calls)
-            first, last = extents_by_group(which, start[rows], end[rows], len(different))
-            order = np.argsort(first, kind="stable")
-            executions.append(Executions(first[order], last[order], name))
-    return executions
 
 
 # -- by the call on the host -------------------------------------------------------------------------------------------

@@ -166,15 +166,23 @@ def _plan(run: str, name: str, devices: list[str], program: int | None = None) -
 
 def _environment(trace: Trace) -> EnvironmentRead:
     """Return what the profile says about the process and the devices that it was recorded on."""
+    devices: list[dict[str, Any]] = []
+    for device, facts in trace.devices.items():
+        known: dict[str, Any] = {"id": device, "platform": device.partition(":")[0]}
+        known |= {ours: facts[theirs] for theirs, ours in _FACTS.items() if facts.get(theirs)}
+        if isinstance(clock := facts.get("clock_rate"), int) and clock > 0:
+            known["clock_hertz"] = clock * 1000
+        if isinstance(peak := facts.get("peak_teraflops_per_second"), float) and peak > 0:
+            known["flops_per_second"] = peak * 1e12
+        if isinstance(peak := facts.get("peak_hbm_bw_gigabytes_per_second"), float) and peak > 0:
+            known["memory_bytes_per_second"] = peak * 1e9
+        devices.append(known)
     return EnvironmentRead(
         python="",
         numpy="",
         jax=trace.notes.get("jax_version"),
         jaxlib=trace.notes.get("jaxlib_version"),
-        devices=[
-            {"id": device, "platform": device.partition(":")[0], **_facts(facts)}
-            for device, facts in trace.devices.items()
-        ],
+        devices=devices,
     )
 
 
@@ -187,17 +195,6 @@ _FACTS = {
     "memory_bandwidth": "memory_bytes_per_second",
 }
 """Device properties that are kept: the profiler's names and ours."""
-
-
-def _facts(facts: dict[str, int | float | str]) -> dict[str, Any]:
-    kept: dict[str, Any] = {ours: facts[theirs] for theirs, ours in _FACTS.items() if facts.get(theirs)}
-    if isinstance(clock := facts.get("clock_rate"), int) and clock > 0:
-        kept["clock_hertz"] = clock * 1000
-    if isinstance(peak := facts.get("peak_teraflops_per_second"), float) and peak > 0:
-        kept["flops_per_second"] = peak * 1e12
-    if isinstance(peak := facts.get("peak_hbm_bw_gigabytes_per_second"), float) and peak > 0:
-        kept["memory_bytes_per_second"] = peak * 1e9
-    return kept
 
 
 def _emit_program(
@@ -215,17 +212,16 @@ def _emit_program(
             emit(replace(buffers, run=run))
     elif with_hlo:
         emit(WarningRaised(run=run, code="no_hlo", message=f"the kernels of {module} have times only: {problem}"))
-    calls = _calls(trace, program)
+    # The executions of the program on its first device; None if they cannot be told apart.
+    calls = next(
+        (
+            len(executed.starts)
+            for executed in executions_on(trace, program.devices[0])
+            if executed.program == program.name
+            or (executed.program[1] is not None and executed.program[1] == program.name[1])
+        ),
+        None,
+    )
     emit(CaptureTaken(run=run, kind=KIND, platform=trace.platform, calls=calls, path=path))
     emit(KernelsMeasured(run=run, kind=KIND, calls=calls, rows=program.rows))
     emit(RunFinished(run=run, status="ok"))
-
-
-def _calls(trace: Trace, program: _Program) -> int | None:
-    """Return the executions of the program on its first device; None if they cannot be told apart."""
-    for executed in executions_on(trace, program.devices[0]):
-        if executed.program == program.name or (
-            executed.program[1] is not None and executed.program[1] == program.name[1]
-        ):
-            return len(executed.starts)
-    return None

@@ -60,34 +60,29 @@ def self_times(starts: Ints, durations: Ints) -> Ints:
     holds = np.append(begin[1:] < end[:-1], False)[: len(own)]
     own[holds] = 0
     holders = np.flatnonzero(holds)
-    owners, since, until = _latest(begin[holders], end[holders])
+    # The spans of time in which one of these intervals, ordered by start, is the one that began last.
+    found: list[tuple[int, int, int]] = []
+    running: list[tuple[int, int]] = []
+    now = 0
+    last = int(end[holders].max()) if len(holders) else 0
+    spans = [*zip(begin[holders].tolist(), end[holders].tolist(), strict=True), (last, last)]
+    for index, (next_start, next_end) in enumerate(spans):
+        while running and now < next_start:
+            reached, latest = running[-1]
+            if reached <= now:
+                running.pop()
+                continue
+            stop = min(reached, next_start)
+            found.append((latest, now, stop))
+            now = stop
+        running.append((next_end, index))
+        now = next_start
+    owners, since, until = np.array(found, np.int64).reshape(-1, 3).T
     innermost = Coverage.of(begin[~holds], end[~holds])  # disjoint, because no interval begins inside them
     np.add.at(own, holders[owners], until - since - innermost.within(since, until))
     in_given_order = np.empty_like(own)
     in_given_order[order] = own
     return in_given_order
-
-
-def _latest(begin: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return the spans of time in which one of these intervals, ordered by start, is the one that began last: its
-    index, start and end."""
-    found: list[tuple[int, int, int]] = []
-    running: list[tuple[int, int]] = []
-    now = 0
-    last = int(end.max()) if len(end) else 0
-    for index, (starts, ends) in enumerate([*zip(begin.tolist(), end.tolist(), strict=True), (last, last)]):
-        while running and now < starts:
-            reached, latest = running[-1]
-            if reached <= now:
-                running.pop()
-                continue
-            stop = min(reached, starts)
-            found.append((latest, now, stop))
-            now = stop
-        running.append((ends, index))
-        now = starts
-    owners, since, until = np.array(found, np.int64).reshape(-1, 3).T
-    return owners, since, until
 
 
 def nesting_order(starts: Ints, durations: Ints) -> Ints:

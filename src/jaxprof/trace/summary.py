@@ -324,7 +324,14 @@ def timeline_text(trace: Trace, limit: int = INTERVALS_KEPT) -> str:
         ],
     }
     if trace.counters:
-        payload["counters"] = [_counter(counter) for counter in _merge_counters(trace.counters)]
+        # One for each name, because several threads may report the same allocator.
+        groups = grouped(((counter.device, counter.name, counter.unit), counter) for counter in trace.counters)
+        payload["counters"] = []
+        for (device, name, unit), same in groups.items():
+            times = np.concatenate([counter.times for counter in same])
+            order = np.argsort(times, kind="stable")
+            values = np.concatenate([counter.values for counter in same])
+            payload["counters"].append(_counter(Counter(device, name, unit, times[order], values[order])))
     return json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -368,19 +375,6 @@ def _omissions(lane: Lane, rows: Ints, span: tuple[int, int]) -> dict[str, Any]:
         "left_out": len(lane) - len(rows),
         "active": {"start": int(_nanoseconds(begins)[0]), "step": step // 1000, "busy": _nanoseconds(active).tolist()},
     }
-
-
-def _merge_counters(counters: list[Counter]) -> list[Counter]:
-    """Merge counters of one name, because several threads may report the same allocator."""
-    groups = grouped(((counter.device, counter.name, counter.unit), counter) for counter in counters)
-    merged = []
-    for (device, name, unit), same in groups.items():
-        times = np.concatenate([counter.times for counter in same])
-        order = np.argsort(times, kind="stable")
-        merged.append(
-            Counter(device, name, unit, times[order], np.concatenate([counter.values for counter in same])[order])
-        )
-    return merged
 
 
 def _counter(counter: Counter) -> dict[str, Any]:

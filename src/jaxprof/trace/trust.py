@@ -274,7 +274,25 @@ def step_checks(steps: Steps) -> Iterator[TrustCheck]:
         words = f"cannot be linked to the work of {and_more(steps.unlinked, 3)}"
         instead = "steps there are found in another way and are not the annotated ones"
         yield row("unlinked_steps", "doubt", f"{annotations} {words}: {instead}")
-    yield from _spread(steps)
+    # Whether one step can stand for the others, on the device on which they differ the most.
+    lengths = grouped((step.device, step.seconds) for step in steps.rows if step.complete and step.to_next)
+    several = {device: took for device, took in lengths.items() if len(took) > 1}
+    if not several:
+        yield row("one_step", "doubt", "there is one whole step, so how much steps differ is unknown")
+    else:
+        middles = {device: median(took) for device, took in several.items()}
+        ratios = {
+            device: max(max(took) / middles[device], middles[device] / max(min(took), 1e-12))
+            for device, took in several.items()
+            if middles[device]
+        }
+        device = max(ratios, key=lambda name: ratios[name], default=next(iter(several)))
+        took = several[device]
+        words = (
+            f"steps on {device} took from {seconds(min(took))} to {seconds(max(took))}, "
+            f"{seconds(middles[device])} in the middle"
+        )
+        yield row("uneven_steps", "doubt" if ratios.get(device, 1.0) > _UNEVEN else "good", words)
     if steps.total > STEPS_KEPT:
         yield row("steps_kept", "doubt", f"of {steps.total} steps the first {STEPS_KEPT} of each device are kept")
     busy = steps.inside_seconds + steps.outside_seconds
@@ -291,28 +309,6 @@ _HOW = {
     "modules": "by the executions of the program that took the longest",
     "whole": "by taking the profile as one step, because there are neither step annotations nor program executions",
 }
-
-
-def _spread(steps: Steps) -> Iterator[TrustCheck]:
-    """Check whether one step can stand for the others, on the device on which they differ the most."""
-    lengths = grouped((step.device, step.seconds) for step in steps.rows if step.complete and step.to_next)
-    several = {device: took for device, took in lengths.items() if len(took) > 1}
-    if not several:
-        yield row("one_step", "doubt", "there is one whole step, so how much steps differ is unknown")
-        return
-    middles = {device: median(took) for device, took in several.items()}
-    ratios = {
-        device: max(max(took) / middles[device], middles[device] / max(min(took), 1e-12))
-        for device, took in several.items()
-        if middles[device]
-    }
-    device = max(ratios, key=lambda name: ratios[name], default=next(iter(several)))
-    took = several[device]
-    words = (
-        f"steps on {device} took from {seconds(min(took))} to {seconds(max(took))}, "
-        f"{seconds(middles[device])} in the middle"
-    )
-    yield row("uneven_steps", "doubt" if ratios.get(device, 1.0) > _UNEVEN else "good", words)
 
 
 def gaps_between_ops(steps: Steps) -> Iterator[TrustCheck]:
