@@ -280,9 +280,23 @@ class _Pairing:
             self._prints.get,
         )
         # What is left has another content. Its neighbours are known from here on, which makes similar ones sure before
-        # mere names decide.
-        for one, other in self._similar_kernels():
-            self._join(one, other)
+        # mere names decide: kernels with at least half of their operations in common, the most similar first.
+        ours, theirs = self._without_partner(self._ours), self._without_partner(self._theirs)
+        candidates: list[tuple[float, bool, bool, int, Kernel, Kernel]] = []
+        if max(len(ours), len(theirs)) <= _MOST_COMPARED:  # each is compared with each
+            old, new = ([(at, one, _operations(one)) for at, one in enumerate(side)] for side in (ours, theirs))
+            for at, one, mine in old:
+                for number, other, its in new:
+                    alike = 2 * (mine & its).total() / max(mine.total() + its.total(), 1)
+                    if alike >= _ENOUGH:
+                        # neighbouring places: next to the partner of the other, or to a kernel whose partner is
+                        beside = {other, *self._near[other]}
+                        elsewhere = not any(self._partner.get(near) in beside for near in self._near[one])
+                        unlike_origin = _origin(one) != _origin(other)
+                        candidates.append((-alike, unlike_origin, elsewhere, abs(at - number), one, other))
+        for *_, one, other in sorted(candidates, key=lambda each: each[:4]):
+            if one not in self._partner and other not in self._partner:
+                self._join(one, other)
         self._pair_by(
             lambda one: (_origin(one), one.kind, one.name) if _origin(one) else None,
             lambda one: (_origin(one), one.kind) if _origin(one) else None,
@@ -321,26 +335,6 @@ class _Pairing:
         near = self._near[kernel]
         pairs = [frozenset((one, self._partner[one])) for one in near if one in self._partner]
         return (kernel.count, *pairs) if pairs and len(pairs) == len(near) else None
-
-    def _similar_kernels(self) -> Iterator[tuple[Kernel, Kernel]]:
-        """Yield kernels with at least half of their operations in common, the most similar first."""
-        ours, theirs = self._without_partner(self._ours), self._without_partner(self._theirs)
-        # Each is compared with each.
-        if max(len(ours), len(theirs)) > _MOST_COMPARED:
-            return
-        old, new = ([(at, one, _operations(one)) for at, one in enumerate(side)] for side in (ours, theirs))
-        candidates: list[tuple[float, bool, bool, int, Kernel, Kernel]] = []
-        for at, one, mine in old:
-            for number, other, theirs_operations in new:
-                alike = 2 * (mine & theirs_operations).total() / max(mine.total() + theirs_operations.total(), 1)
-                if alike >= _ENOUGH:
-                    # neighbouring places: next to the partner of the other, or to a kernel whose partner is
-                    beside = {other, *self._near[other]}
-                    elsewhere = not any(self._partner.get(near) in beside for near in self._near[one])
-                    candidates.append((-alike, _origin(one) != _origin(other), elsewhere, abs(at - number), one, other))
-        for *_, one, other in sorted(candidates, key=lambda each: each[:4]):
-            if one not in self._partner and other not in self._partner:
-                yield one, other
 
 
 def _origin(kernel: Kernel) -> str:

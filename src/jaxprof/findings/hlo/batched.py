@@ -160,7 +160,36 @@ def column_gather(scene: Scene) -> Iterator[Finding]:
     if line is None:
         return
     taking = [kernel for kernel in scene.kernels if scene.opcodes(kernel) & {"gather", "scatter"}]
-    strided = [each for kernel in taking for each in _find_strided(kernel, scene.platform)]
+    strided: list[_Strided] = []
+    for kernel in taking:
+        for value in values_of(kernel.instruction):
+            instruction = value.instruction
+            array = instruction.operand(0)
+            if value.opcode not in ("gather", "scatter") or array is None:
+                continue
+            # Sorted indices take neighbours one after the other, in the same lines.
+            if instruction.attributes.get("indices_are_sorted") == "true":
+                continue
+            # What the kernel itself computes is not in memory.
+            if any(made.fusions[:1] == (kernel.instruction,) for made in sources(value)[:1]):
+                continue
+            if value.opcode == "gather" and array.shape.bytes <= _CACHE_BYTES[scene.platform]:
+                continue
+            sizes = array.shape.dimensions
+            window = _window(instruction, len(sizes))
+            taken = prod(window)
+            if len(window) != len(sizes) or not taken:
+                continue
+            layout = array.shape.layout
+            together = 1
+            for dimension in layout.minor_to_major if layout else reversed(range(len(sizes))):
+                together *= window[dimension]
+                if window[dimension] != sizes[dimension]:
+                    break
+            used = together * array.shape.element_bits // 8
+            elements = (instruction.operand(-1) if value.opcode == "scatter" else instruction) or instruction
+            if used * 4 <= line and taken // together >= _PIECES:
+                strided.append(_Strided(kernel, instruction, elements.shape.elements // taken, taken // together, used))
     moved = {id(each): each.indices * each.pieces * line * (each.kernel.count or 1) for each in strided}
     whole = sum(moved.values())
     if not strided or scene.share([each.kernel for each in strided], whole) < WORTH:
@@ -174,37 +203,6 @@ def column_gather(scene: Scene) -> Iterator[Finding]:
         tuple(dict.fromkeys(each.kernel.name for each in sorted(strided, key=lambda each: -moved[id(each)]))),
         whole,
     )
-
-
-def _find_strided(kernel: Kernel, platform: str) -> Iterator[_Strided]:
-    for value in values_of(kernel.instruction):
-        instruction = value.instruction
-        array = instruction.operand(0)
-        if value.opcode not in ("gather", "scatter") or array is None:
-            continue
-        # Sorted indices take neighbours one after the other, in the same lines.
-        if instruction.attributes.get("indices_are_sorted") == "true":
-            continue
-        # What the kernel itself computes is not in memory.
-        if any(made.fusions[:1] == (kernel.instruction,) for made in sources(value)[:1]):
-            continue
-        if value.opcode == "gather" and array.shape.bytes <= _CACHE_BYTES[platform]:
-            continue
-        sizes = array.shape.dimensions
-        window = _window(instruction, len(sizes))
-        taken = prod(window)
-        if len(window) != len(sizes) or not taken:
-            continue
-        layout = array.shape.layout
-        together = 1
-        for dimension in layout.minor_to_major if layout else reversed(range(len(sizes))):
-            together *= window[dimension]
-            if window[dimension] != sizes[dimension]:
-                break
-        used = together * array.shape.element_bits // 8
-        elements = (instruction.operand(-1) if value.opcode == "scatter" else instruction) or instruction
-        if used * 4 <= _LINE_BYTES[platform] and taken // together >= _PIECES:
-            yield _Strided(kernel, instruction, elements.shape.elements // taken, taken // together, used)
 
 
 def _window(instruction: Instruction, rank: int) -> tuple[int, ...]:

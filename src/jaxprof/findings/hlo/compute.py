@@ -294,15 +294,26 @@ def _is_widened(value: Value) -> bool:
     saves="part",
 )
 def attention_scores(scene: Scene) -> Iterator[Finding]:
-    attentions = list(_attentions(scene))
+    # Without a reduction there is no softmax, and each search back from a product would visit up to 512 values in vain.
+    if " reduce" not in scene.module.text:
+        return
+    attentions: list[tuple[Value, Value]] = []  # the products before and after the softmax of each attention
+    for kernel in scene.kernels:
+        if kernel.kind not in MATRIX_KINDS or kernel.kind == "attention":
+            continue
+        for value in values_of(kernel.instruction):
+            scores = scores_before(value) if is_any_product(value.instruction) else None
+            # If the scores are the smaller array, storing them is cheap.
+            if scores is not None and scores.elements > value.elements:
+                attentions.append((scores, value))
     if not attentions:
         return
     # The kernels from the first product to the second, each with the first attention that it belongs to.
     kernels: dict[int, int] = {}
-    for number, (scores, second) in reversed([*enumerate(attentions)]):
+    for number, (first, second) in reversed([*enumerate(attentions)]):
         for operand in sources(second)[:2]:
             for value in upstream(operand, same_elements):
-                if value.elements == scores.elements:
+                if value.elements == first.elements:
                     kernels[id(value.outermost)] = number
     written: dict[Hashable, tuple[int, Kernel]] = {}
     storing: set[int] = set()
@@ -327,18 +338,3 @@ def attention_scores(scene: Scene) -> Iterator[Finding]:
     )
     where = sorted(written.values(), key=lambda pair: -pair[0])
     yield module_finding("attention_scores", message, tuple(dict.fromkeys(k.name for _, k in where)), moved)
-
-
-def _attentions(scene: Scene) -> Iterator[tuple[Value, Value]]:
-    """Yield the products before and after the softmax of each attention."""
-    # Without a reduction there is no softmax, and each search back from a product would visit up to 512 values in vain.
-    if " reduce" not in scene.module.text:
-        return
-    for kernel in scene.kernels:
-        if kernel.kind not in MATRIX_KINDS or kernel.kind == "attention":
-            continue
-        for value in values_of(kernel.instruction):
-            scores = scores_before(value) if is_any_product(value.instruction) else None
-            # If the scores are the smaller array, storing them is cheap.
-            if scores is not None and scores.elements > value.elements:
-                yield scores, value
