@@ -110,13 +110,24 @@ def location(values: Sequence[float]) -> Location:
         return Location(value, None)
     scale = count / len(kept)
     bounded = [min(max(each, kept[0]), kept[-1]) * scale for each in values]
-    independent = _independent(bounded)
+    # How many independent values these amount to: all, if neighbours are no more alike than by chance. The estimated
+    # correlation of neighbours in a short series is too low by about (1 + 4 r) / n (M. G. Kendall, "Note on bias in the
+    # estimation of autocorrelation", 1954), which is corrected.
+    mean = math.fsum(bounded) / count
+    off = [each - mean for each in bounded]
+    squares = math.fsum(each * each for each in off)
+    independent = float(count)
+    if squares > count * _ROUNDING**2:
+        seen = math.fsum(each * following for each, following in pairwise(off)) / squares
+        alike = min(seen + (1 + 4 * seen) / count, 0.99)  # at 1 no value would be independent
+        if alike >= 1 / math.sqrt(count):
+            independent = count * (1 - alike) / (1 + alike)
     if independent < FEWEST_VALUES:
         return Location(value, None)
     # Of the estimates of the mean's error that allow for correlation, the one with the widest 95 % interval.
     most = len(kept) - 1
-    alike = _variance(bounded) * (count - 1) / (count - count / independent) / independent
-    errors = [Spread(math.sqrt(alike), min(int(independent) - 1, most))]
+    variance = _variance(bounded) * (count - 1) / (count - count / independent) / independent
+    errors = [Spread(math.sqrt(variance), min(int(independent) - 1, most))]
     while len(bounded) >= 2 * FEWEST_BATCHES:
         bounded = [(each + following) / 2 for each, following in zip(bounded[::2], bounded[1::2], strict=False)]
         errors.append(Spread(math.sqrt(_variance(bounded) / len(bounded)), min(len(bounded) - 1, most)))
@@ -126,22 +137,6 @@ def location(values: Sequence[float]) -> Location:
 def exp_in_range(value: float) -> float:
     """Return exp(value), limited to what a float holds: the end of the widest possible interval is still positive."""
     return math.exp(min(max(value, -700.0), 700.0))  # e^709 is the largest
-
-
-def _independent(values: list[float]) -> float:
-    """Return how many independent values `values` amount to: all, if neighbours are no more alike than by chance.
-
-    The estimated correlation of neighbours in a short series is too low by about (1 + 4 r) / n (M. G. Kendall, "Note on
-    bias in the estimation of autocorrelation", 1954), which is corrected."""
-    count = len(values)
-    mean = math.fsum(values) / count
-    off = [each - mean for each in values]
-    squares = math.fsum(each * each for each in off)
-    if squares <= count * _ROUNDING**2:
-        return count
-    seen = math.fsum(each * following for each, following in pairwise(off)) / squares
-    alike = min(seen + (1 + 4 * seen) / count, 0.99)  # at 1 no value would be independent
-    return count if alike < 1 / math.sqrt(count) else count * (1 - alike) / (1 + alike)
 
 
 def _variance(values: list[float]) -> float:

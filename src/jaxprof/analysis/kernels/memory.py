@@ -101,29 +101,26 @@ def memory_of_run(session: Session, run_id: str) -> MemoryPicture | None:
     from jaxprof.analysis.runs.ceilings import device_elsewhere
 
     run = session.runs[run_id]
-    picture = _picture_of(session, run)
-    absent = device_elsewhere(run)
-    device_bytes = absent.memory_bytes if absent is not None else device_memory(session, run.plan.device)
-    return picture and replace(picture, device_bytes=device_bytes)
-
-
-def _picture_of(session: Session, run: Run) -> MemoryPicture | None:
     message = message_of(run)
     asked = run.buffers.asked_bytes if run.buffers is not None else None
     asked = message.bytes["asked"] if asked is None and message is not None else asked
     module = module_of(session, run)
     estimate = module.once(memory_of) if module is not None else None
-    reported = run.buffers
+    reported, parts = run.buffers, _totals(run.memory)
     if reported is not None and reported.peak_bytes is not None:
-        return _picture_from_report(reported, estimate, asked)
-    parts = _totals(run.memory)
-    if parts:
+        picture = _picture_from_report(reported, estimate, asked)
+    elif parts:
         derived = estimate or MemoryPicture(TOTALS, None, {}, (), (), None)
-        return replace(derived, source=TOTALS, peak_bytes=sum(parts.values()), parts=parts, asked_bytes=asked)
-    if estimate is not None:
-        return replace(estimate, asked_bytes=asked)
-    buffers = message.buffers if message is not None else ()
-    return MemoryPicture(REQUEST, None, {}, buffers, (), asked) if asked is not None else None
+        picture = replace(derived, source=TOTALS, peak_bytes=sum(parts.values()), parts=parts, asked_bytes=asked)
+    elif estimate is not None:
+        picture = replace(estimate, asked_bytes=asked)
+    elif asked is not None:
+        picture = MemoryPicture(REQUEST, None, {}, message.buffers if message is not None else (), (), asked)
+    else:
+        return None
+    absent = device_elsewhere(run)
+    device_bytes = absent.memory_bytes if absent is not None else device_memory(session, run.plan.device)
+    return replace(picture, device_bytes=device_bytes)
 
 
 def message_of(run: Run) -> OutOfMemory | None:

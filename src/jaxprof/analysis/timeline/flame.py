@@ -21,7 +21,6 @@ from jaxprof.base.values import frozen
 from jaxprof.session import Run, Session
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.programs.loop_time import Spot
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.hlo.kernels.kernels import Kernel
 
@@ -67,7 +66,30 @@ def kernel_frames(module: str, name: str, kernel: Kernel | None) -> tuple[StackF
 def line_stacks(program: ProgramResult) -> list[WeightedStack]:
     """Return the lines of a recorded program with the main thread's states, estimated from samples. A line is below the
     loops and lines that led to it, as far as they were recorded. The rest of the wall time has stacks of its own."""
-    stacks = [WeightedStack(tuple(_frames(spot)), spot.seconds, 1) for spot in program.spots if spot.seconds > 0]
+    stacks: list[WeightedStack] = []
+    for spot in program.spots:
+        if spot.seconds <= 0:
+            continue
+        # The loops around the spot, outermost first, each with the line from which the inner code was called; then its
+        # function (unless its innermost loop is in that function), its line, and its state.
+        frames: list[StackFrame] = []
+        here, around = spot.location, spot.sites[::-1]
+        for outer, site, inner in zip((None, *around), around, (*around[1:], None), strict=False):
+            function = (site.file, site.function)
+            if outer is None or (outer.file, outer.function) != function:
+                frames.append(_function(*function))
+            frames.append(StackFrame(f"loop at line {site.loop_line}", site.file, site.loop_line))
+            calls = site.line != here.line or site.file != here.file
+            if inner:
+                calls = (inner.file, inner.function) != function
+            if calls:
+                frames.append(StackFrame(f"line {site.line} {site.call}".rstrip(), site.file, site.line))
+        innermost = spot.sites[0] if spot.sites else None
+        if innermost is None or (innermost.file, innermost.function) != (here.file, here.function):
+            frames.append(_function(here.file, here.function))
+        line = f"line {here.line} {spot.call}".rstrip() if here.line else spot.call or "line not known"
+        frames += [StackFrame(line, here.file, here.line), StackFrame(_state(spot.state), here.file, here.line)]
+        stacks.append(WeightedStack(tuple(frames), spot.seconds, 1))
     at_lines = totals((spot.state, spot.seconds) for spot in program.spots)
     for share in program.timeline:
         left = share.seconds - at_lines.get(share.state, 0.0)
@@ -75,26 +97,6 @@ def line_stacks(program: ProgramResult) -> list[WeightedStack]:
         if left > 1e-9:
             stacks.append(WeightedStack((StackFrame(NO_LINE), StackFrame(_state(share.state))), left, 0))
     return stacks
-
-
-def _frames(spot: Spot) -> Iterator[StackFrame]:
-    """Yield the loops around a spot, outermost first, each with the line from which the inner code was called; then the
-    spot's function (unless its innermost loop is in that function), its line, and its state."""
-    here, around = spot.location, spot.sites[::-1]
-    for outer, site, inner in zip((None, *around), around, (*around[1:], None), strict=False):
-        function = (site.file, site.function)
-        if outer is None or (outer.file, outer.function) != function:
-            yield _function(*function)
-        yield StackFrame(f"loop at line {site.loop_line}", site.file, site.loop_line)
-        calls = (inner.file, inner.function) != function if inner else site.line != here.line or site.file != here.file
-        if calls:
-            yield StackFrame(f"line {site.line} {site.call}".rstrip(), site.file, site.line)
-    innermost = spot.sites[0] if spot.sites else None
-    if innermost is None or (innermost.file, innermost.function) != (here.file, here.function):
-        yield _function(here.file, here.function)
-    line = f"line {here.line} {spot.call}".rstrip() if here.line else spot.call or "line not known"
-    yield StackFrame(line, here.file, here.line)
-    yield StackFrame(_state(spot.state), here.file, here.line)
 
 
 def _function(file: str, function: str) -> StackFrame:

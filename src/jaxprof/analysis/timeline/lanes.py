@@ -191,10 +191,34 @@ def lanes_of(
         groups.setdefault((each.device, each.kind, name or each.name), []).append(each)
     working = grouped((lane.device, lane) for lane in timeline.lanes if len(lane) and lane.kind in WORK_LANES)
     try:
-        lanes = [_busy_lane(device, members) for device, members in working.items()]
+        lanes: list[LaneGroup] = []
+        for device, members in working.items():
+            # When anything ran in these lanes of a device; with intervals left out, its idle gaps are unknown.
+            work = Coverage.over(Coverage.of(*_intervals(member)) for member in members)
+            kind, title = KINDS.index(BUSY), "device busy"
+            label = np.zeros(len(work.starts), np.int64)
+            row = _row(title, 0, np.array([kind], np.int64), work.starts, work.ends, label)
+            left_out = None if any(member.left_out for member in members) else 0
+            busy = row.busy[kind]
+            lanes.append(LaneGroup(device, BUSY, title, [(BUSY, None)], [kind], (row,), row, busy, left_out=left_out))
         lanes += [_lane(title, members, timeline.ops, kernels) for (_, _, title), members in groups.items()]
         end = max((int(row.ends.max()) for lane in lanes for row in lane.rows), default=0)
-        lanes += [_counter(counter, end) for counter in (*timeline.counters, *readings) if counter.times]
+        for counter in (*timeline.counters, *readings):
+            if not counter.times:
+                continue
+            # Intervals from one value to the next, the last to the end of the recording.
+            since = _times(counter.times)
+            order = np.argsort(since, kind="stable")
+            since, values = since[order], np.asarray(counter.values, np.float64)[order]
+            if not np.isfinite(values).all():
+                raise ValueError("a counter has a value that is not a finite number")
+            until = np.maximum(np.append(since[1:], max(end, int(since[-1]) + 1)), since)
+            kind = KINDS.index(COUNTER)
+            label = np.zeros(len(since), np.int64)
+            held = Busy.of(since, until)
+            device, title, unit = counter.device, counter.name, counter.unit
+            row = LaneRow(title, 0, since, until, label, {kind: held}, values=values)
+            lanes.append(LaneGroup(device, COUNTER, title, [(title, None)], [kind], (row,), row, held, unit=unit))
     except (TypeError, ValueError, OverflowError) as error:
         raise FileRefusedError(f"the timeline of this session is damaged: {error}") from error
     lanes.sort(key=_order)
@@ -211,34 +235,6 @@ def _order(lane: LaneGroup) -> tuple[bool, str, bool, float]:
         return lane.device.endswith("host"), lane.device, True, 0.0
     own = 0.0 if lane.on_device else -float((lane.summary.ends - lane.summary.starts).sum())
     return not lane.on_device, lane.device, False, own
-
-
-def _counter(counter: TimelineCounter, end: int) -> LaneGroup:
-    """Return a lane whose intervals reach from one value to the next, the last to the end of the recording."""
-    starts = _times(counter.times)
-    order = np.argsort(starts, kind="stable")
-    starts, values = starts[order], np.asarray(counter.values, np.float64)[order]
-    if not np.isfinite(values).all():
-        raise ValueError("a counter has a value that is not a finite number")
-    ends = np.maximum(np.append(starts[1:], max(end, int(starts[-1]) + 1)), starts)
-    kind = KINDS.index(COUNTER)
-    label = np.zeros(len(starts), np.int64)
-    held = Busy.of(starts, ends)
-    row = LaneRow(counter.name, 0, starts, ends, label, {kind: held}, values=values)
-    return LaneGroup(
-        counter.device, COUNTER, counter.name, [(counter.name, None)], [kind], (row,), row, held, unit=counter.unit
-    )
-
-
-def _busy_lane(device: str, members: Sequence[TimelineLane]) -> LaneGroup:
-    """Return when anything ran in these lanes of a device; with intervals left out, its idle gaps are unknown."""
-    work = Coverage.over(Coverage.of(*_intervals(member)) for member in members)
-    kind, title = KINDS.index(BUSY), "device busy"
-    label = np.zeros(len(work.starts), np.int64)
-    row = _row(title, 0, np.array([kind], np.int64), work.starts, work.ends, label)
-    left_out = None if any(member.left_out for member in members) else 0
-    busy = row.busy[kind]
-    return LaneGroup(device, BUSY, title, [(BUSY, None)], [kind], (row,), row, busy, left_out=left_out)
 
 
 def _intervals(member: TimelineLane) -> tuple[Ints, Ints]:

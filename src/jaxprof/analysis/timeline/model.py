@@ -203,20 +203,19 @@ def tracks_of(lane: TimelineLane) -> tuple[list[int], int]:
     numbers = []
     for start, duration in zip(lane.starts, lane.durations, strict=True):
         end = start + duration
-        chosen = next((number for number, open_ends in enumerate(tracks) if _fits(open_ends, start, end)), len(tracks))
-        if chosen == len(tracks):
-            tracks.append([])
-        tracks[chosen].append(end)
-        numbers.append(chosen)
+        for number, open_ends in enumerate(tracks):
+            while open_ends and open_ends[-1] <= start:
+                open_ends.pop()
+            # It lies inside the innermost open interval of the track, or none is open.
+            if not open_ends or open_ends[-1] >= end:
+                numbers.append(number)
+                break
+        else:
+            open_ends = []
+            numbers.append(len(tracks))
+            tracks.append(open_ends)
+        open_ends.append(end)
     return numbers, len(tracks)
-
-
-def _fits(open_ends: list[int], start: int, end: int) -> bool:
-    """Return whether an interval lies inside the innermost open interval of a track, or none is open. `open_ends`: ends
-    of the open intervals, from which those before `start` are removed."""
-    while open_ends and open_ends[-1] <= start:
-        open_ends.pop()
-    return not open_ends or open_ends[-1] >= end
 
 
 KINDS = (
