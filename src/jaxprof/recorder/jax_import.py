@@ -44,9 +44,13 @@ class JaxFinder:
         """Ask the other finders for jax, and for nothing else."""
         if name != NAME or self._looking:
             return None
+        spec: ModuleSpec | None = None
         self._looking = True
         try:
-            spec = _ask_others(self, name, path, target)
+            for other in list(sys.meta_path):
+                find = getattr(other, "find_spec", None)
+                if spec is None and other is not self and find is not None:
+                    spec = find(name, path, target)
         finally:
             self._looking = False
         if spec is not None and spec.loader is not None:
@@ -75,13 +79,3 @@ class JaxFinder:
             self._on_imported(time.monotonic() - self._began)
 
         loader.create_module = create_module
-
-
-def _ask_others(finder: object, name: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
-    for other in list(sys.meta_path):
-        find = getattr(other, "find_spec", None)
-        if other is not finder and find is not None:
-            spec: ModuleSpec | None = find(name, path, target)
-            if spec is not None:
-                return spec
-    return None

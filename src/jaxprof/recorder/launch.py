@@ -247,29 +247,7 @@ class Launched:
 
     def _tick(self, now: float) -> None:
         self._report_life(now)
-        self._take_requests()
-
-    def _report_life(self, now: float) -> None:
-        """Say that the recording is alive, how far the program has come, and which of the signals that ask it to end
-        the program handles itself: we do not end such a program."""
-        import signal
-
-        default = (signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler, None)
-        numbers = (getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP"))
-        handled = [int(each) for each in numbers if each is not None and signal.getsignal(each) not in default]
-        recorder = self._recorder
-        since, usual, step = recorder.last_iteration if recorder is not None else (None, 0.0, None)
-        if (handled, since) != self._reported or now - self._reported_seconds >= LIFE_SECONDS:
-            self._reported, self._reported_seconds = (handled, since), now
-            from jaxprof.events import Heartbeat, encode
-
-            layout, self._layout = self._layout, {}
-            self._pipe.send(
-                encode(Heartbeat(handled=handled, since_seconds=since, usual_seconds=usual, step=step, layout=layout))
-            )
-
-    def _take_requests(self) -> None:
-        """Read the client's requests. Without a client, end the recording, so that the program does not pay for it."""
+        # Without a client, end the recording, so that the program does not pay for it.
         if not self._control.ours:
             return
         try:
@@ -292,6 +270,25 @@ class Launched:
             request: CaptureRequest = read_request(line, [CaptureRequest])
             if self._recorder is not None:
                 self._recorder.capture(request.seconds)
+
+    def _report_life(self, now: float) -> None:
+        """Say that the recording is alive, how far the program has come, and which of the signals that ask it to end
+        the program handles itself: we do not end such a program."""
+        import signal
+
+        default = (signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler, None)
+        numbers = (getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP"))
+        handled = [int(each) for each in numbers if each is not None and signal.getsignal(each) not in default]
+        recorder = self._recorder
+        since, usual, step = recorder.last_iteration if recorder is not None else (None, 0.0, None)
+        if (handled, since) != self._reported or now - self._reported_seconds >= LIFE_SECONDS:
+            self._reported, self._reported_seconds = (handled, since), now
+            from jaxprof.events import Heartbeat, encode
+
+            layout, self._layout = self._layout, {}
+            self._pipe.send(
+                encode(Heartbeat(handled=handled, since_seconds=since, usual_seconds=usual, step=step, layout=layout))
+            )
 
     def _end(self) -> None:
         """End the recording when the program ends normally; not in a forked child, where it has not ended."""
