@@ -969,6 +969,17 @@ def test_the_fix_of_a_static_argument_is_about_what_changed(name, values, kind, 
     assert not_said not in fix
 
 
+def test_the_attribute_that_differs_is_named_before_its_object():
+    models = ["Model(layers=[128, 128, 128])", "Model(layers=[256, 256, 256])", "Other(layers=[256, 256, 256])"]
+    changes = [("self", models[0], models[1]), ("self.size", "16", "32"), ("self", models[1], models[2])]
+    rows = [
+        made.compiled(reason_code="static_argument", reasons=[made.reason("static_argument", *each)])
+        for each in changes
+    ]
+    message = only("static_argument_varies", made.compiled(), *rows).message
+    assert "of a static argument: self.size = 16, 32; self = Model(" in message
+
+
 def test_what_is_a_static_part_of_the_arguments_is_named():
     def fix(*changes):
         rows = [made.compiled(reason_code="structure", reasons=[made.reason(*each)]) for each in changes]

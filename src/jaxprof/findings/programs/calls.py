@@ -70,8 +70,8 @@ _BOUND_LIBRARY = "flax.nnx"
 """Library whose compiled function a finding names, because the fix is about that function."""
 _LIBRARIES = {
     _BOUND_LIBRARY: "nnx.jit takes the modules apart and puts them together again in each call: bind them once with "
-    "nnx.cached_partial(step, model, optimizer), or, where they are, nnx.split them once, and jax.jit a function of "
-    "the state.",
+    "nnx.cached_partial(step, model, optimizer). Where they are bound already, nnx.split them once, and jax.jit a "
+    "function of the state.",
     "equinox": "eqx.filter_jit sorts the leaves of its arguments in each call: eqx.partition the model once, and "
     "jax.jit a function of its arrays that combines them (eqx.combine), or put many iterations into one call.",
 }

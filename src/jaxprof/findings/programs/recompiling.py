@@ -73,8 +73,7 @@ def recompile_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding
         )
         under_jit = (  # who makes the function may be a library: an optimizer, a solver
             f"`{safe(function.function)}` runs outside any jit, on a function that is made anew for each call{line}: "
-            "make that call in one function under jax.jit, made once before the loop. Tracing it once makes the "
-            "inner function once."
+            "make that call in one function under jax.jit, made once. Tracing it once makes the inner function once."
         )
         yield _recompile_finding(
             claims,
@@ -218,6 +217,7 @@ def static_argument_varies(result: ProgramResult, claims: Claims) -> Iterator[Fi
         if function.op_by_op:
             continue
         changed = [each for each in argument_changes("static_argument", reason.rows) if len(each.types) > 1]
+        changed.sort(key=lambda each: "." not in each.name)  # `self.size` says more than all of `self`
         named = "; ".join(f"{each.name} = {each.summary}" for each in changed) or reason.text
         text = f"for {integer(reason.count)} other values of a static argument: {shorten(named, _NAMED_WIDTH)}"
         fix = _LIBRARYS_OBJECT if function.library and not changed else _static_fix(function, reason, changed)
@@ -255,7 +255,8 @@ def _static_fix(function: FunctionCompiles, reason: ReasonCount, changed: Sequen
     "compiled for both.",
     "Give the argument one dtype from the first call on: jnp.float32(x), jnp.asarray(x, dtype=...), "
     "jnp.zeros((), jnp.int32) for a counter that starts at 0, or jnp.full(shape, 0.1, jnp.float32): without a "
-    "dtype, jnp.full and jnp.asarray keep a Python number's weak type.",
+    "dtype, jnp.full and jnp.asarray keep a Python number's weak type. Of a state that a library makes: "
+    "jax.tree.map(lambda x: jnp.asarray(x, x.dtype), state), once before the first call.",
 )
 def weak_type_flips(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     for function, reason in _unclaimed_recompiles(claims, "weak_type"):
