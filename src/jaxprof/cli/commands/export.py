@@ -44,7 +44,21 @@ def command(file: str, form: str | None, run_id: str | None, out: Path | None, f
 
     FILE can also be a profile that was recorded elsewhere.
     """
-    form = _format_of(form, out)
+    # The format is the one that is given, else that of the file's ending. An ending of another format, such as `.md`,
+    # is refused.
+    plain = out.with_suffix("") if out is not None and out.suffix == ".gz" else out
+    of_ending = _FORMATS.get(plain.suffix.lower()) if plain is not None else None
+    if form and plain is not None and of_ending not in (None, form):
+        ending = next(ending for ending, name in _FORMATS.items() if name == form)
+        hint = f"Leave out --format, or name it {plain.with_suffix(ending).name}."
+        raise UsageError(f"{out} is the name of a file for {of_ending}, and --format is {form}", hint)
+    if not form and of_ending is None and plain is not None and plain.suffix:
+        raise UsageError(
+            f"{out} is the name of a file for none of {', '.join(NAMES)}",
+            f"Name it {plain.with_suffix('.json').name} or {plain.with_suffix('.html').name}, or give --format. "
+            "jaxprof open prints text, JSON, CSV and Markdown.",
+        )
+    form = form or of_ending or NAMES[0]
     if form != "perfetto":
         refuse(("run_id",), f"chooses the timeline for perfetto, and {form} has all runs", "Leave it out.")
     if form == "parquet":
@@ -65,24 +79,6 @@ def command(file: str, form: str | None, run_id: str | None, out: Path | None, f
             if left_out:
                 note(f"note: the {left_out} shortest intervals are not in the timeline")
             _write(pieces, out, force, "timeline.json", "open it at https://ui.perfetto.dev")
-
-
-def _format_of(form: str | None, out: Path | None) -> str:
-    """Return the format that was given, else that of the file's ending. Raises UsageError if the two disagree, or
-    if the ending alone is that of another format, such as `.md`."""
-    plain = out.with_suffix("") if out is not None and out.suffix == ".gz" else out
-    of_ending = _FORMATS.get(plain.suffix.lower()) if plain is not None else None
-    if form and of_ending not in (None, form) and out is not None:
-        ending = next(ending for ending, name in _FORMATS.items() if name == form)
-        hint = f"Leave out --format, or name it {plain.with_suffix(ending).name}." if plain is not None else ""
-        raise UsageError(f"{out} is the name of a file for {of_ending}, and --format is {form}", hint)
-    if not form and of_ending is None and plain is not None and plain.suffix:
-        raise UsageError(
-            f"{out} is the name of a file for none of {', '.join(NAMES)}",
-            f"Name it {plain.with_suffix('.json').name} or {plain.with_suffix('.html').name}, or give --format. "
-            "jaxprof open prints text, JSON, CSV and Markdown.",
-        )
-    return form or of_ending or NAMES[0]
 
 
 def _write(pieces: Iterable[str], out: Path | None, force: bool, example: str, opens: str) -> None:
