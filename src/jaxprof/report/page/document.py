@@ -31,7 +31,24 @@ def sections(session: Session, name: str) -> Iterator[Section]:
     yield from programs_section(session)
     yield from runs_section(session)
     yield from capture_sections(session)
-    yield Section("environment", "Environment", list(_environment(session)))
+    header, reported = session.header, session.environment
+    pairs = {
+        "jaxprof": header.jaxprof,
+        "recorded": header.created,
+        "host": header.host,
+        "command": " ".join(header.command),
+    }
+    if reported is not None:
+        pairs |= {name: getattr(reported, name) or "" for name in ("jax", "jaxlib", "numpy", "python")}
+        for device in reported.devices:
+            pairs[str(device.get("id"))] = str(device.get("kind") or device.get("platform") or "")
+    content = [*facts((name, value) for name, value in pairs.items() if value)]
+    if reported is not None and reported.settings:
+        content += [heading("Settings"), *facts((name, str(value)) for name, value in reported.settings.items())]
+    if header.environment:
+        content += [heading("Machine"), *facts((name, str(value)) for name, value in header.environment.items())]
+    content += map(paragraph, session.notices)
+    yield Section("environment", "Environment", content)
     texts = [(run, name) for name in _TEXTS for run in session.runs.values() if name in run.texts]
     shown = [
         details_element(f"{run.id} {run.label}: {name}", session.text(run.id, name) or "") for run, name in texts[:12]
@@ -72,30 +89,6 @@ def _answer(session: Session, name: str) -> Section:
     if explained.from_file:
         content.append(paragraph("This page was made from a file that this machine did not record itself.", "note"))
     return Section("answer", "What to do first", content)
-
-
-def _environment(session: Session) -> Iterator[str]:
-    header, reported = session.header, session.environment
-    pairs = [
-        ("jaxprof", header.jaxprof),
-        ("recorded", header.created),
-        ("host", header.host),
-        ("command", " ".join(header.command)),
-    ]
-    if reported is not None:
-        pairs += [(name, getattr(reported, name) or "") for name in ("jax", "jaxlib", "numpy", "python")]
-        pairs += [
-            (str(device.get("id")), str(device.get("kind") or device.get("platform") or ""))
-            for device in reported.devices
-        ]
-    yield from facts((name, value) for name, value in pairs if value)
-    if reported is not None and reported.settings:
-        yield heading("Settings")
-        yield from facts((name, str(value)) for name, value in reported.settings.items())
-    if header.environment:
-        yield heading("Machine")
-        yield from facts((name, str(value)) for name, value in header.environment.items())
-    yield from map(paragraph, session.notices)
 
 
 _STYLES = ("uPlot.min.css", "page.css")
