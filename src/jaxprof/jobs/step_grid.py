@@ -17,7 +17,7 @@ values from stack samples, a difference that so few samples could show by chance
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -97,29 +97,6 @@ def trace_of(
 
 _FEW_STEPS = 3.0
 """Largest difference, in iterations, between the numbers of processes that count alike."""
-
-
-def _numbering_notices(names: set[str], extents: Mapping[int, tuple[float, float]]) -> Iterator[str]:
-    """Yield why one number may not mean the same step on all processes, given the variables that number the steps and
-    the extent of each process. A process that begins as far from the first one's number as it ends may have restored
-    its counter."""
-    if len(names) > 1:
-        yield "the processes number their steps by different variables: one number may mean several steps"
-    if len(extents) > 1 and "" in names:
-        yield "steps are counted from the first one that was seen of each process"
-    (first, (begin, end)), *others = extents.items()
-    shifted = [
-        (process, other_begin)
-        for process, (other_begin, other_end) in others
-        if abs(other_begin - begin) > _FEW_STEPS and abs((other_end - end) - (other_begin - begin)) <= _FEW_STEPS
-    ]
-    if shifted:
-        process, other_begin = shifted[0]
-        more = f" ({len(shifted) - 1} more begin elsewhere, too)" if len(shifted) > 1 else ""
-        yield (
-            f"process {process} counts from step {other_begin:.0f} and process {first} from {begin:.0f}{more}: whether "
-            "one number means the same step is unknown; the steps are aligned by number"
-        )
 
 
 STEP = "step"
@@ -259,7 +236,25 @@ def assemble_grid(
         who = processes_named(left_out)
         notices.append(f"{who} cannot be compared with the others: only some processes number their steps")
     if unit == "step" and extents:
-        notices += _numbering_notices(names, extents)
+        # Why one number may not mean the same step on all processes.
+        if len(names) > 1:
+            notices.append("the processes number their steps by different variables: one number may mean several steps")
+        if len(extents) > 1 and "" in names:
+            notices.append("steps are counted from the first one that was seen of each process")
+        (first, (begin, end)), *others = extents.items()
+        # A process that begins as far from the first one's number as it ends may have restored its counter.
+        shifted = [
+            (process, other_begin)
+            for process, (other_begin, other_end) in others
+            if abs(other_begin - begin) > _FEW_STEPS and abs((other_end - end) - (other_begin - begin)) <= _FEW_STEPS
+        ]
+        if shifted:
+            process, other_begin = shifted[0]
+            more = f" ({len(shifted) - 1} more begin elsewhere, too)" if len(shifted) > 1 else ""
+            notices.append(
+                f"process {process} counts from step {other_begin:.0f} and process {first} from {begin:.0f}{more}: "
+                "whether one number means the same step is unknown; the steps are aligned by number"
+            )
     by_step = unit == "step" or values_of == STEP
     seconds, counts, part_seconds, window_seconds, window_samples, covered = sums
     each = quotient(seconds, counts)
