@@ -180,7 +180,13 @@ class Revision:
         """Return the target `present` in this revision. Raises UsageError if the revision lacks its file or module."""
         location, colon, function = present.rpartition(":") if ":" in present else (present, "", "")
         if not is_file(location):
-            return f"{self._module(location)}{colon}{function}"
+            # By its name, Python would find the module in the present folder first.
+            module = Path(*location.split("."))
+            for folder in self._import_folders():
+                for file in (folder / module.with_suffix(".py"), folder / module / "__init__.py"):
+                    if file.is_file():
+                        return f"{file}{colon}{function}"
+            raise UsageError(f"{self.commit} has no module {location}", "Name its file: path/to/file.py:function.")
         inside = with_home(location).resolve().relative_to(self.repository)
         if not (self.tree / inside).is_file():
             raise UsageError(f"{self.commit} has no file {inside}", "Name the file of the other side itself.")
@@ -209,15 +215,6 @@ class Revision:
             if folder.is_relative_to(self.repository)
         ]
         return [folder for folder in dict.fromkeys(moved) if folder.is_dir()]
-
-    def _module(self, name: str) -> Path:
-        """Return the file of the module `name`: by its name, Python would find the one in the present folder first."""
-        inside = Path(*name.split("."))
-        for folder in self._import_folders():
-            for file in (folder / inside.with_suffix(".py"), folder / inside / "__init__.py"):
-                if file.is_file():
-                    return file
-        raise UsageError(f"{self.commit} has no module {name}", "Name its file: path/to/file.py:function.")
 
 
 def _python_path() -> list[str]:

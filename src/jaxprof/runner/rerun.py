@@ -113,9 +113,23 @@ def _plan_again(session: Session, run: Run, baseline: PlannedRun | None) -> Plan
     if plan.how in NOT_AGAIN:
         what, hint = NOT_AGAIN[plan.how]
         raise UsageError(f"{plan.workload} {what}", hint)
+    is_built_in = plan.workload in names()
+    if not is_built_in and not plan.target:
+        messages = [warning.message for warning in run.warnings if warning.code == "cannot_repeat"]
+        why = messages[0].partition(": ")[2] if messages else "its session does not say where the function is"
+        raise UsageError(f"{plan.workload} cannot be run again: {why}", "Run it from its file: jaxprof run FILE:NAME.")
+    if not is_built_in:
+        location = plan.target.rpartition(":")[0]
+        refuse_fetched(location)
+        if location.endswith(".py") and not Path(location).is_file():
+            raise UsageError(
+                f"{plan.workload} cannot be run again, because there is no file {location}",
+                "It was recorded on another machine, or the file was moved: jaxprof run FILE:NAME runs it from "
+                "elsewhere.",
+            )
     spec = replace(
         plan,
-        target=_target(run),
+        target=plan.workload if is_built_in else plan.target,
         baseline="",
         inputs_from=baseline.spec.target if plan.inputs_from and baseline is not None else "",
         budget_seconds=plan.timing_seconds,
@@ -123,25 +137,6 @@ def _plan_again(session: Session, run: Run, baseline: PlannedRun | None) -> Plan
         check=plan.check and (run.check is not None or run.status != "ok"),
     )
     return PlannedRun(spec=spec, baseline=baseline)
-
-
-def _target(run: Run) -> str:
-    """Return the target under which the function of a run is found now. Raises UsageError if there is none."""
-    plan = run.plan
-    if plan.workload in names():
-        return plan.workload
-    if not plan.target:
-        messages = [warning.message for warning in run.warnings if warning.code == "cannot_repeat"]
-        why = messages[0].partition(": ")[2] if messages else "its session does not say where the function is"
-        raise UsageError(f"{plan.workload} cannot be run again: {why}", "Run it from its file: jaxprof run FILE:NAME.")
-    location = plan.target.rpartition(":")[0]
-    refuse_fetched(location)
-    if location.endswith(".py") and not Path(location).is_file():
-        raise UsageError(
-            f"{plan.workload} cannot be run again, because there is no file {location}",
-            "It was recorded on another machine, or the file was moved: jaxprof run FILE:NAME runs it from elsewhere.",
-        )
-    return plan.target
 
 
 def _argv(session: Session, run: Run) -> tuple[str, ...]:

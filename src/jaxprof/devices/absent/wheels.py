@@ -114,7 +114,14 @@ def pin_lines(wanted: Sequence[str]) -> list[str]:
     lines = []
     for requirement in wanted:
         name, _, version = requirement.partition("==")
-        fitting = [pin for pin in known if _fits(pin[0], name, version)]
+        fitting = []
+        for pin in known:
+            its_name, _, its_version = pin[0].partition("==")
+            fits = version in ("", its_version)
+            if version.endswith(".*"):
+                fits = f"{its_version}.".startswith(version[:-1])
+            if its_name == name and fits:
+                fitting.append(pin)
         if not fitting:
             raise UsageError(
                 f"this jaxprof does not know what {requirement} must contain",
@@ -122,13 +129,6 @@ def pin_lines(wanted: Sequence[str]) -> list[str]:
             )
         lines.append(" ".join(fitting[-1]))
     return lines
-
-
-def _fits(pin: str, name: str, version: str) -> bool:
-    its_name, _, its_version = pin.partition("==")
-    if version.endswith(".*"):
-        return its_name == name and f"{its_version}.".startswith(version[:-1])
-    return its_name == name and version in ("", its_version)
 
 
 def folder(vendor: Vendor, facts: dict[str, Any]) -> Path:
