@@ -44,6 +44,10 @@ def test_notices_none_for_a_whole_module():
     assert problems(broken.module)
 
 
+def test_a_comment_that_is_open_in_a_layout_is_unreadable():
+    assert "unreadable" in codes(module(_WHOLE.replace("x = f32[8,16]{1,0}", "x = f32[8,16]{/*1,0}")))
+
+
 def test_a_text_that_ends_anywhere_before_its_end_is_cut_off():
     for end in range(len("HloModule m"), len(_WHOLE.rstrip()), 3):
         assert codes(module(_WHOLE[:end])) & {"truncated", "no-entry"}, end

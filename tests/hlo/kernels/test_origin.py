@@ -219,6 +219,12 @@ def test_however_they_are_written(own, held, expected):
     assert sorted(origin.op_name for origin in found[-1].origins) == sorted(expected)
 
 
+def test_origins_of_a_kernel_with_damaged_metadata():
+    damaged = _FUSION.replace('{op_name="jit(f)/exp"', '{op_)ame="jit(f)/exp"')
+    found = kernels(written(damaged.replace("OWN", _CALLED).replace("METADATA", _HELD)))
+    assert [origin.op_name for origin in found[-1].origins] == ["jit(f)/own", "jit(f)/tanh"]
+
+
 TABLES = """HloModule m
 
 FileNames

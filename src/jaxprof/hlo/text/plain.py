@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # Sizes of at most 18 digits in all cannot exceed the 64 bits in which XLA counts elements: `shape.py` refuses others.
 _SIZE = r"(?:<=)?\d++"
 _SIZES = rf"(?=[^\]]{{0,18}}\])(?:{_SIZE}(?:,{_SIZE})*)?"
-_ARRAY = rf"[a-z][a-z0-9]*+\[{_SIZES}\](?:\{{[^{{}}\n\"]*+\}})?"
+_ARRAY = rf"[a-z][a-z0-9]*+\[{_SIZES}\](?:\{{[^{{}}\n\"/]*+\}})?"
 _SHAPE = rf"(?:{_ARRAY}|\((?:(?:/\*index=\d++\*/)?{_ARRAY}(?:, )?)*\))"
 _BEGINNING = r"[ \t]*+(?:ROOT )?%?"
 _NAME = r"[^\s=%,(){}\"/]++"
@@ -34,7 +34,7 @@ _OPERANDS = r"[^()\"\n#]*+"
 _LINE = re.compile(
     rf"\n?{_BEGINNING}{_NAME} = {_SHAPE} ({_OPCODE})\({_OPERANDS}\)"
     r"(?:(?:, kind=\w++)?, calls=%?([A-Za-z_0-9][\w.\-]*+)(?=[,\n]|\Z))?"
-    r"(?:[^\"\n]*?, metadata=\{([^{}\"\\\n]*+(?:\"[^\"\\\n]*+\"[^{}\"\\\n]*+)*)\})?"
+    r"(?:[^\"\n]*?, metadata=\{([^{}()\[\]\"\\\n]*+(?:\"[^\"\\\n]*+\"[^{}()\[\]\"\\\n]*+)*)\})?"
     r"(?P<rest>[^\"\n]*+(?:\"[^\"\\\n]*+\"[^\"\n]*+)*)(?<!\{)(?=\n|\Z)",
     re.ASCII,
 )
