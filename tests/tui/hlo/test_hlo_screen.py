@@ -10,7 +10,7 @@ from hlo_sources import BOTH_STAGES, SOURCES, WRONG
 from jaxprof import events as e
 from jaxprof.base.files import digests_of_sources
 from jaxprof.events.finding import Finding
-from jaxprof.hlo.kernels.kernels import kernels
+from jaxprof.hlo.kernels.kernels import kernels, stream
 from jaxprof.hlo.kernels.origin import origin_columns
 from jaxprof.tui.hlo.kernel_side import HloFindings
 from jaxprof.tui.hlo.kernels import KernelTable, label_of
@@ -279,6 +279,33 @@ async def test_program_is_read_in_a_thread_and_given_up(monkeypatch):
         table.set_filter("scope:attn")
         named = {table.ranking.kernels[number].name for number in table.filtered}
         assert named == {"dot.1", "grad_fusion", "tanh_fusion"}
+
+
+async def test_first_kernels_are_shown_while_the_rest_is_read(monkeypatch):
+    all_of, go = stream, threading.Event()
+
+    def held(module):
+        for number, kernel in enumerate(all_of(module)):
+            assert number < 3 or go.wait(30)
+            yield kernel
+
+    monkeypatch.setattr("jaxprof.hlo.kernels.kernels.stream", held)
+    monkeypatch.setattr("jaxprof.hlo.kernels.kernels._STEP", 2)
+    monkeypatch.setattr("jaxprof.tui.hlo.modules.EVERY", 0)
+    monkeypatch.setattr("jaxprof.tui.hlo.screen.FEW", 1)
+    async with walking() as walk:
+        walk.app.set_session(program_session(), None)
+        walk.app.switch_mode("hlo")
+        await walk.shows("reading, 2 kernels so far", "the first 2, in the order of execution")
+        table = walk.find(KernelTable)
+        assert table.ranking[0].share is None, "a share of all kernels"
+        await walk.press("down")
+        second = table.ranked.kernel.name
+        go.set()
+        await walk.shows("share of", gone="so far")
+        assert table.ranked.kernel.name == second
+        assert table.ranking.kernels is kernels(walk.screen._opened.module)
+        assert table.ranking[0].share is not None
 
 
 async def has_its_module(name, walk):

@@ -136,10 +136,14 @@ class Ranking:
         measured: Mapping[str, MeasuredKernel] | None = None,
         over: Mapping[tuple[str, str], Exchange] | None = None,
         step: StepTime | None = None,
+        *,
+        is_whole: bool = True,
     ) -> None:
         """Rank `kernels` on a machine. `measured` maps kernel names to what a capture has of them; `over` maps
-        (computation, name) to the collective on the machine's links; `step` estimates one run on that machine."""
+        (computation, name) to the collective on the machine's links; `step` estimates one run on that machine. Unless
+        it `is_whole`, more kernels follow, and shares are unknown."""
         self.kernels = kernels
+        self.is_whole = is_whole
         self.device: DevicePeaks | None = machine.device if machine is not None else None
         self._ceilings = KernelCeilings(machine, over)
         self._measured = measured or {}
@@ -178,7 +182,7 @@ class Ranking:
 
     def share_of(self, weight: float | None) -> float | None:
         """Return a weight as a fraction of all weights, from 0 to 1; None if either is unknown."""
-        return weight / self._total if weight is not None and self._total else None
+        return weight / self._total if weight is not None and self.is_whole and self._total else None
 
     def bound(self, number: int) -> str:
         """Return what bounds a kernel; see `Ranked.bound`."""

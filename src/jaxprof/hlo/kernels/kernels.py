@@ -9,7 +9,7 @@ by itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
@@ -25,7 +25,7 @@ from jaxprof.hlo.kernels.kinds import instructions_in, kind_of, platform_of
 from jaxprof.hlo.kernels.opcodes import ARITHMETIC, CONTROL, PRODUCTS, SAME_PLACE, TRANSCENDENTAL, base_opcode
 from jaxprof.hlo.kernels.origin import HloSourceLocation, OpPath, Origin, Origins, op_path, origins_of
 from jaxprof.hlo.shape import Shape
-from jaxprof.hlo.text.model import Instruction, Module, once_per_module
+from jaxprof.hlo.text.model import Instruction, Module
 from jaxprof.hlo.text.syntax import STRING, operand_names
 
 Shared = TypeVar("Shared")
@@ -222,11 +222,29 @@ _LARGE = 16 << 20
 _MOST_ALIKE = 1 << 16  # forms that are remembered: a module may have a million, all different
 
 
-@once_per_module
 def kernels(module: Module) -> tuple[Kernel, ...]:
     """Return the kernels of `module` in execution order, built once per module; empty for a module without an entry."""
+    return module.once(_build)
+
+
+def _build(module: Module) -> tuple[Kernel, ...]:
     with not_collecting():
         return tuple(stream(module))
+
+
+_STEP = 500
+
+
+def build_in_steps(module: Module) -> Iterator[Sequence[Kernel]]:
+    """Build `kernels(module)`, and after each few hundred of them yield those that are there, for who shows these
+    meanwhile."""
+    built: list[Kernel] = []
+    with not_collecting():
+        for kernel in stream(module):
+            built.append(kernel)
+            if len(built) % _STEP == 0:
+                yield built
+    module._derived.setdefault(_build, tuple(built))
 
 
 def stream(module: Module) -> Iterator[Kernel]:

@@ -83,6 +83,12 @@ class KernelSide(Guarded, Container):
         self._findings.show(())
         self._show()
 
+    def show_first(self, opened: OpenedModule) -> None:
+        """Show the first kernels of a large module, and how many were read by now."""
+        if not len(self.table.ranking):
+            self.table.show_kernels(Ranking(opened.first, is_whole=False), "")
+        self._show_titles()
+
     def show_ranking(self, opened: OpenedModule, ranking: Ranking) -> None:
         """Show the kernels, once they are known or are compared with another device."""
         self.table.noun = "kernel" if opened.optimised else "operation"
@@ -151,6 +157,9 @@ class KernelSide(Guarded, Container):
             words, below = counted(self._findings.total, "finding") + hidden, ["bytes are estimates"]
         elif opened is not None and opened.kernels is not None:
             words, below = self.table.words, self.table.order
+        elif opened is not None and opened.first:
+            words = f"reading, {counted(opened.read, self.table.noun)} so far"
+            below = [f"the first {integer(len(opened.first))}, {self.table.UNSORTED}"]
         title = opened.program.title if opened is not None else ""
         titles = Content(safe(" · ".join(filter(None, (title, words)))))
         show_titles(box, titles, whole_parts(below, box.size.width - 4))

@@ -121,9 +121,12 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
 
     def show_kernels(self, ranking: Ranking, empty: str) -> None:
         """Show the kernels of another program, or other figures of the same; `empty` is shown if there are none."""
+        at_top = not self.ranking.is_whole and self._cursor == 0
         self.empty = empty
         self.ranking = ranking
         self._arrange(fresh=True)
+        if at_top:  # the first kernel that was read is rarely the first by share
+            self.move_to(0)
 
     def take_origins(self, origins: OriginColumns) -> None:
         """Arrange the rows as the user wanted, now that the origins are known."""
@@ -140,7 +143,10 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
         """Filter, sort and group the rows; `fresh`: open the groups if there is room, else none."""
         needed = needs_origins(self._filter, self.wanted.sort, self.wanted.grouping)
         self.waits = needed and not self.ranking.knows_origins
-        sort, turned, grouping = self.arrangement = Arrangement() if self.waits else self.wanted
+        self.arrangement = Arrangement() if self.waits else self.wanted
+        if not self.ranking.is_whole:
+            self.arrangement = Arrangement("order")
+        sort, turned, grouping = self.arrangement
         left = filter_kernels(self.ranking, self._filter, by_origins=not self.waits)
         self.filtered = sort_kernels(self.ranking, left, sort, turned=turned)
         outermost = group_kernels(self.ranking, self.filtered, grouping) if grouping != "none" else []

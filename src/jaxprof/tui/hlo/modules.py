@@ -25,6 +25,7 @@ from jaxprof.hlo.source import Source
 from jaxprof.hlo.source_lines import LineOrigin, Origins, without_comments, without_locations
 from jaxprof.hlo.stages import HLO_STAGES, STAGES, ModuleStages
 from jaxprof.hlo.text.model import Computation, Instruction, Module
+from jaxprof.tui import clock
 from jaxprof.tui.kit.guard import in_daemon
 
 if TYPE_CHECKING:
@@ -150,6 +151,8 @@ def search(text: str, pattern: re.Pattern[str], wanted: Callable[[], bool] = lam
 
 # -- the program ----------------------------------------------------------------------------------------------
 
+EVERY = 0.5
+"""Seconds from one message that kernels are being read to the next."""
 FROZEN = 4 << 20
 """Characters of HLO from which a module is hidden from the garbage collector."""
 
@@ -174,6 +177,10 @@ class OpenedModule:
     errors: dict[str, JaxprofError] = field(default_factory=dict)
     module: Module | None = None
     kernels: tuple[Kernel, ...] | None = None
+    first: Sequence[Kernel] = ()
+    """The first kernels of a large module, before all are known."""
+    read: int = 0
+    """Number of kernels that were read by now."""
     barriers: Mapping[str, Sequence[Barrier]] | None = None
     """Why kernels were not fused, by the name of each of the two."""
     findings: tuple[Finding, ...] | None = None
@@ -247,13 +254,19 @@ def read_program(opened: OpenedModule) -> Iterator[str]:
             opened.errors[name] = error
         document = opened.stages.get(name)
         if name == "hlo" and isinstance(document, HloDocument):
-            from jaxprof.hlo.kernels.kernels import kernels
+            from jaxprof.hlo.kernels.kernels import build_in_steps, kernels
             from jaxprof.hlo.kernels.notices import notices
 
             own = opened.module = opened.program.own(document.modules)
             if own.entry is not None:
                 _ = own.entry.instructions  # parse in this thread, not in the one that draws
             yield "hlo"
+            due = clock.monotonic() + EVERY
+            for built in build_in_steps(own):
+                if clock.monotonic() >= due:
+                    opened.first, opened.read = opened.first or tuple(built), len(built)
+                    yield "first kernels"
+                    due = clock.monotonic() + EVERY
             opened.kernels, opened.notices = kernels(own), notices(own)
             yield "kernels"
         else:

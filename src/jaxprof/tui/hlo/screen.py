@@ -17,7 +17,7 @@ from textual.widgets import Static
 
 from jaxprof.analysis.kernels.hlo_program import HloProgram
 from jaxprof.analysis.kernels.measured import measure_kernels
-from jaxprof.analysis.kernels.ranking import ranking_on
+from jaxprof.analysis.kernels.ranking import FEW, Ranking, needs_origins, ranking_on, sort_kernels
 from jaxprof.analysis.opener import modules_of
 from jaxprof.base.text import safe
 from jaxprof.base.units import scaled
@@ -44,7 +44,7 @@ from jaxprof.tui.kit.captures import (
 from jaxprof.tui.kit.dialogs import Choose, Option, ReportDialog, report_dialog
 from jaxprof.tui.kit.fact_list import FactTarget
 from jaxprof.tui.kit.filter import FilterLine
-from jaxprof.tui.kit.guard import HIDDEN, in_thread, on
+from jaxprof.tui.kit.guard import HIDDEN, in_daemon, in_thread, on
 from jaxprof.tui.kit.host import Destination
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
@@ -137,7 +137,8 @@ class HloScreen(ViewsScreen, keys="hlo"):
 
     def _show_kernel(self) -> None:
         """Go to the kernel that another screen leads to, once the kernels are known."""
-        if self._kernel and len(self.lists.table.ranking):
+        ranking = self.lists.table.ranking
+        if self._kernel and len(ranking) and ranking.is_whole:
             name, self._kernel = self._kernel, ""
             self.to_kernel(name)
 
@@ -180,7 +181,9 @@ class HloScreen(ViewsScreen, keys="hlo"):
         lists, texts, error = self.lists, self.texts, opened.errors.get("hlo")
         if part in (texts.stage, "over"):
             texts.show_stage(texts.stage)
-        if part == "kernels":
+        if part == "first kernels" and opened.kernels is None:
+            lists.show_first(opened)
+        elif part == "kernels":
             self._show_notices(opened.notices)
             self._rank()
         elif part in ("findings", "barriers"):
@@ -215,13 +218,28 @@ class HloScreen(ViewsScreen, keys="hlo"):
         listed = opened.kernels
         if opened.module is not None and by_name:
             listed = with_running(opened.module, by_name)
-        ranking = ranking_on(machine, opened.module, listed, by_name)
-        if opened.origins is not None:
-            more = [kernel.instruction for kernel in listed[len(opened.kernels) :]]
-            ranking.know_origins(opened.origins.with_more(more))
-        self.lists.show_ranking(opened, ranking)
-        self._show_kernel()
-        self._follow()
+        sort = self.lists.table.wanted.sort
+
+        def rank() -> Ranking:
+            ranking = ranking_on(machine, opened.module, listed, by_name)
+            if not needs_origins("", sort):
+                sort_kernels(ranking, range(len(ranking)), sort)  # reads the columns that the table needs
+            return ranking
+
+        def show(ranking: Ranking) -> None:
+            if opened is self._opened:
+                if opened.origins is not None:
+                    more = [kernel.instruction for kernel in listed[len(opened.kernels or ()) :]]
+                    ranking.know_origins(opened.origins.with_more(more))
+                self.lists.show_ranking(opened, ranking)
+                self.show_tabs()
+                self._show_kernel()
+                self._follow()
+
+        if len(listed) <= FEW:
+            show(rank())
+        else:
+            in_daemon(lambda: self.call_later(show, rank()), "ranking", partial(self.call_later, self.tell))
 
     def _show_empty(self) -> None:
         self.show_empty(empty=self._opened is None)
@@ -287,7 +305,7 @@ class HloScreen(ViewsScreen, keys="hlo"):
         """Yield all tabs. A stage that was not recorded is dimmed; the HLO before the passes is left out."""
         for name, title in LISTS.items():
             rows = getattr(self._opened, name, None)
-            if name == "kernels" and rows is not None:
+            if name == "kernels" and rows is not None and self.lists.table.ranking.is_whole:
                 rows = self.lists.table.ranking.kernels or rows  # with the loops that a capture names
             yield Tab(name, title, note=str(len(rows)) if rows is not None else "")
         for stage in STAGES:
