@@ -8,7 +8,6 @@ program differ by is no difference, and a finding near its threshold neither cam
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal
@@ -142,10 +141,23 @@ def program_difference(before: ProgramResult, after: ProgramResult) -> ProgramDi
         for row in found
     ]
     ours, theirs = map(_known_states, (before, after))
+    # What differs between the programs themselves, however long they ran.
+    changes: list[Difference[str]] = []
+    (script, arguments), (other_script, other_arguments) = map(_script_and_arguments, (before, after))
+    if script != other_script:
+        changes.append(Difference(SCRIPT, script, other_script))
+    if arguments != other_arguments:
+        changes.append(Difference(ARGUMENTS, arguments, other_arguments))
+    if files := ", ".join(source_changes(before.run, after.run) or ()):
+        changes.append(Difference(CODE, files, files))
+    for name in COMPILERS:
+        versions = [getattr(side.run.environment, name, None) for side in (before, after)]
+        if None not in versions and versions[0] != versions[1]:
+            changes.append(Difference(name, *versions))
     return ProgramDifference(
         before,
         after,
-        tuple(_changes(before, after)),
+        tuple(changes),
         tuple(sorted(functions, key=lambda row: (row.status == "same", -abs(row.part("seconds"))))),
         figures(ours, theirs),
         tuple(sorted(findings, key=lambda row: row.status == "same")),
@@ -166,21 +178,6 @@ def _is_clear(finding: Finding, program: ProgramResult) -> bool:
     if not finding.estimate:
         return finding.seconds >= _CLEARLY * WORTH_EXACT * program.work_seconds
     return finding.low is not None and finding.low >= _CLEARLY * Claims(program).least
-
-
-def _changes(before: ProgramResult, after: ProgramResult) -> Iterator[Difference[str]]:
-    """Yield what differs between the programs themselves, however long they ran."""
-    (script, arguments), (other_script, other_arguments) = map(_script_and_arguments, (before, after))
-    if script != other_script:
-        yield Difference(SCRIPT, script, other_script)
-    if arguments != other_arguments:
-        yield Difference(ARGUMENTS, arguments, other_arguments)
-    if files := ", ".join(source_changes(before.run, after.run) or ()):
-        yield Difference(CODE, files, files)
-    for name in COMPILERS:
-        versions = [getattr(side.run.environment, name, None) for side in (before, after)]
-        if None not in versions and versions[0] != versions[1]:
-            yield Difference(name, *versions)
 
 
 def _script_and_arguments(program: ProgramResult) -> tuple[str, str]:

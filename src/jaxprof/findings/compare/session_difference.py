@@ -221,6 +221,22 @@ def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Ru
     passes = None
     if len(trees) == 2:
         passes = figures(*({stage.stage: stage.seconds for stage in stage_times(tree)} for tree in trees))
+    buffers = None
+    old, new = memory
+    if old is not None and new is not None and old.source == new.source and old.buffers and new.buffers:
+        found = pairs(
+            list(old.buffers),
+            list(new.buffers),
+            [
+                lambda buffer: (buffer.kind, buffer.instruction, buffer.shape, buffer.bytes),
+                lambda buffer: (buffer.kind, buffer.op_name, buffer.shape, buffer.bytes),
+                lambda buffer: (buffer.kind, buffer.shape, buffer.bytes),
+                lambda buffer: (buffer.kind, buffer.op_name) if buffer.op_name else None,
+                lambda buffer: (buffer.kind, buffer.instruction) if buffer.instruction else None,
+            ],
+            lambda buffer: (buffer.bytes, buffer.shape),
+        )
+        buffers = tuple(sorted(found, key=lambda pair: (-abs(pair.part("bytes")), pair.status == "same")))
     of_modules = _of_modules(
         *modules, facts, *(capture.kernels if capture is not None else None for capture in captures)
     )
@@ -233,7 +249,7 @@ def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Ru
         after=run_b,
         unlike=unlike(run_a, run_b),
         passes=passes,
-        buffers=_buffers(*memory),
+        buffers=buffers,
     )
 
 
@@ -399,24 +415,6 @@ def _collective_traffic(found: Sequence[Collective]) -> tuple[int | None, int | 
     if len(counts) < len(found):
         return None, None
     return sum(counts), sum(count * each.bytes for count, each in zip(counts, found, strict=True))
-
-
-def _buffers(before: MemoryPicture | None, after: MemoryPicture | None) -> tuple[Pair[LiveValue], ...] | None:
-    if before is None or after is None or before.source != after.source or not (before.buffers and after.buffers):
-        return None
-    found = pairs(
-        list(before.buffers),
-        list(after.buffers),
-        [
-            lambda buffer: (buffer.kind, buffer.instruction, buffer.shape, buffer.bytes),
-            lambda buffer: (buffer.kind, buffer.op_name, buffer.shape, buffer.bytes),
-            lambda buffer: (buffer.kind, buffer.shape, buffer.bytes),
-            lambda buffer: (buffer.kind, buffer.op_name) if buffer.op_name else None,
-            lambda buffer: (buffer.kind, buffer.instruction) if buffer.instruction else None,
-        ],
-        lambda buffer: (buffer.bytes, buffer.shape),
-    )
-    return tuple(sorted(found, key=lambda pair: (-abs(pair.part("bytes")), pair.status == "same")))
 
 
 def _phases(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> tuple[PhaseDifference, ...]:
