@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.base.grouping import grouped
@@ -148,16 +148,30 @@ KERNELS: Facts[KernelRow] = (
 
 def kernel_rows(session: Session, run: Run) -> Iterator[KernelRow]:
     """Yield the kernels of the HLO with what was measured of each, then those that only the capture has."""
-    from jaxprof.analysis.kernels.measured import measure_kernels
+    from jaxprof.analysis.kernels.measured import kernels_of, measure_kernels
+    from jaxprof.analysis.opener import module_of
 
     measured_run = measure_kernels(session, run.id)
     measured_by_name = measured_run.by_name() if measured_run is not None else {}
     joined: set[int] = set()
-    for static in _hlo_kernels(session, run):
-        counterpart = measured_by_name.get(static.kernel.name)
-        joined.add(id(counterpart))
-        yield KernelRow(static.kernel.name, static, counterpart)
-        static.kernel.release()
+    module = module_of(session, run) if "hlo" in run.texts else None
+    if module is not None:
+        from jaxprof.analysis.kernels.ranking import KernelCeilings
+        from jaxprof.analysis.runs.ceilings import ceilings_for, machine_of_run
+
+        machine = machine_of_run(run, ceilings_for(session, run))
+        links = None
+        if machine is not None and machine.levels:
+            from jaxprof.devices.absent.least_time import exchanges  # only for a machine of several devices
+
+            links = exchanges(module, machine)
+        ceilings = KernelCeilings(machine, links)
+        for number, listed in enumerate(kernels_of(session, run.id, running=True) or ()):
+            static = ceilings.row(number, listed)
+            counterpart = measured_by_name.get(static.kernel.name)
+            joined.add(id(counterpart))
+            yield KernelRow(static.kernel.name, static, counterpart)
+            static.kernel.release()
     for kernel in measured_run.kernels if measured_run is not None else ():
         if id(kernel) not in joined:
             yield KernelRow(kernel.name, None, kernel)
@@ -171,28 +185,6 @@ def capture_rows(session: Session, run: Run) -> list[KernelRow] | None:
         return None
     rows = ((row.measured.self_seconds, row) for row in kernel_rows(session, run) if row.measured is not None)
     return [row for _, row in sorted(rows, key=lambda pair: -pair[0])]
-
-
-def _hlo_kernels(session: Session, run: Run) -> Iterable[Ranked]:
-    if "hlo" not in run.texts:
-        return ()
-    from jaxprof.analysis.kernels.measured import kernels_of
-    from jaxprof.analysis.kernels.ranking import KernelCeilings
-    from jaxprof.analysis.opener import module_of
-    from jaxprof.analysis.runs.ceilings import ceilings_for, machine_of_run
-
-    module = module_of(session, run)
-    if module is None:
-        return ()
-    machine = machine_of_run(run, ceilings_for(session, run))
-    links = None
-    if machine is not None and machine.levels:
-        from jaxprof.devices.absent.least_time import exchanges  # only for a machine of several devices
-
-        links = exchanges(module, machine)
-    ceilings = KernelCeilings(machine, links)
-    listed = kernels_of(session, run.id, running=True) or ()
-    return (ceilings.row(number, kernel) for number, kernel in enumerate(listed))
 
 
 KERNELS_OF_RUNS = RunItems(KERNELS, kernel_rows).relation(

@@ -93,23 +93,23 @@ def read_out_of_memory(text: str) -> OutOfMemory | None:
     listed = [match.groups() for match in islice(_BUFFER.finditer(text), _MOST_BUFFERS)]
     padding = [_PADDING.search(rest[:_LONGEST_BUFFER]) for *_, rest in listed]
     on_chip = _ON_CHIP.search(text)
+    buffers: list[LiveValue] = []
+    for number, unit, rest in listed:
+        held = rest[:_LONGEST_BUFFER]
+        said = {name: match[1] if (match := form.search(held)) else "" for name, form in _DETAILS.items()}
+        kind = "argument" if "Entry Parameter" in held else "temporary" if "type: HLO temp" in held else ""
+        op_name, line = " ".join(said["op_name"].split()), int(said["line"]) if said["line"] else None
+        buffers.append(LiveValue(
+            bytes=_bytes(number, unit), kind=kind, instruction=said["instruction"], shape=said["shape"],
+            op_name=op_name, file=said["file"], line=line,
+        ))  # fmt: skip
     return OutOfMemory(
         bytes={name: _bytes(*match.groups()[-2:]) for name, match in found.items() if match is not None},
         is_refusal=_REFUSAL.search(text) is not None,
-        buffers=tuple(_buffer(_bytes(number, unit), rest[:_LONGEST_BUFFER]) for number, unit, rest in listed),
+        buffers=tuple(buffers),
         padding=tuple(_bytes(*match.groups()) if match is not None else 0 for match in padding),
         on_chip=(on_chip[1] or on_chip[2]).lower() if on_chip is not None else "",
     )
-
-
-def _buffer(size: int, text: str) -> LiveValue:
-    said = {name: match[1] if (match := form.search(text)) else "" for name, form in _DETAILS.items()}
-    kind = "argument" if "Entry Parameter" in text else "temporary" if "type: HLO temp" in text else ""
-    op_name, line = " ".join(said["op_name"].split()), int(said["line"]) if said["line"] else None
-    return LiveValue(
-        bytes=size, kind=kind, instruction=said["instruction"], shape=said["shape"], op_name=op_name,
-        file=said["file"], line=line,
-    )  # fmt: skip
 
 
 def read_message(path: Path) -> OutOfMemory | None:

@@ -320,35 +320,19 @@ class _Product(NamedTuple):
 
 
 def utilisations(session: Session) -> tuple[Utilisation, ...]:
-    """Return the utilisation of each measured run that was compiled, and of the steps of a profile. Reads their HLO."""
+    """Return the utilisation of each measured run that was compiled, and of the steps of a profile on the first device
+    that has steps. Reads their HLO."""
+    from jaxprof.analysis.opener import module_of
+
     runs = list(session.runs.values())
     of_calls = (of_call(session, run) for run in runs if run.plan.how != IMPORTED)
-    return (*(each for each in of_calls if each is not None), *_step_utilisations(session, runs))
-
-
-def of_call(session: Session, run: Run) -> Utilisation | None:
-    """Return what one call reaches; None for a run without times or without HLO."""
-    from jaxprof.analysis.opener import module_of
-    from jaxprof.analysis.runs.run_result import result
-
-    summary, module = result(session, run.id).summary, module_of(session, run)
-    if summary is None or module is None or summary.median <= 0:
-        return None
-    return _utilisation(session, run, "call", summary.median, [(module, 1)])
-
-
-def _step_utilisations(session: Session, runs: Sequence[Run]) -> Iterator[Utilisation]:
-    """Yield the utilisation of a profile's steps on the first device that has steps.
-
-    If the executions of one program mark the steps, only its FLOPs count. If annotations do, the FLOPs of each program
-    count as often as every step can contain it, because some of its executions may lie outside.
-    """
-    from jaxprof.analysis.opener import module_of
-
+    found = [each for each in of_calls if each is not None]
     imported = [run for run in runs if run.plan.how == IMPORTED]
     with_steps = [run for run in imported if run.steps is not None]
     if len(with_steps) != 1 or with_steps[0].steps is None:
-        return
+        return tuple(found)
+    # If the executions of one program mark the steps, only its FLOPs count. If annotations do, the FLOPs of each
+    # program count as often as every step can contain it, because some of its executions may lie outside.
     steps = with_steps[0].steps
     for device in steps.devices:
         whole = [row.seconds for row in steps.steps if row.device == device.device and row.complete and row.to_next]
@@ -366,8 +350,20 @@ def _step_utilisations(session: Session, runs: Sequence[Run]) -> Iterator[Utilis
             if not by_annotation:
                 break
         if any(times for _, times in programs) and median(whole) > 0:
-            yield _utilisation(session, with_steps[0], "step", median(whole), programs)
-        return
+            found.append(_utilisation(session, with_steps[0], "step", median(whole), programs))
+        break
+    return tuple(found)
+
+
+def of_call(session: Session, run: Run) -> Utilisation | None:
+    """Return what one call reaches; None for a run without times or without HLO."""
+    from jaxprof.analysis.opener import module_of
+    from jaxprof.analysis.runs.run_result import result
+
+    summary, module = result(session, run.id).summary, module_of(session, run)
+    if summary is None or module is None or summary.median <= 0:
+        return None
+    return _utilisation(session, run, "call", summary.median, [(module, 1)])
 
 
 def _utilisation(
