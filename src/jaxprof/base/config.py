@@ -11,6 +11,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -145,7 +146,15 @@ def read_config(folder: Path | None = None) -> Config:
     sources: dict[str, str] = {}
     project, user_file = project_path(folder), config_path()
     user_table = _parse(_read(user_file), user_file) if user_file.is_file() else {}
-    for path, table in ((project, _of_project(project)), (user_file, user_table)):
+    project_table: Any = {}
+    # A project's file that is not TOML is for its other readers to report: measuring goes on. One that does not name
+    # jaxprof is not parsed, which would delay each command.
+    with suppress(FileRefusedError, AttributeError):
+        if project is not None and "jaxprof" in (text := _read(project)):
+            project_table = _parse(text, project).get("tool", {}).get("jaxprof", {})
+    if not isinstance(project_table, dict):
+        project_table = {}
+    for path, table in ((project, project_table), (user_file, user_table)):
         for name, value in table.items():
             if name == KEYS and path == user_file:
                 hint = 'A key is a text in the table [keys]: "results.compare" = "ctrl+k".'
@@ -226,17 +235,6 @@ def literal(value: Value) -> str:
     """Return a value as TOML writes it: as JSON does, except that it has no raw DEL."""
     whole = int(value) if isinstance(value, float) and value.is_integer() else value
     return json.dumps(whole, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _of_project(path: Path | None) -> dict[str, Any]:
-    """Return a project's settings. A file that is not TOML is for its other readers to report: measuring goes on. One
-    that does not name jaxprof is not parsed, which would delay each command."""
-    try:
-        text = _read(path) if path is not None else ""
-        table = _parse(text, path).get("tool", {}).get("jaxprof", {}) if path is not None and "jaxprof" in text else {}
-    except (FileRefusedError, AttributeError):
-        return {}
-    return table if isinstance(table, dict) else {}
 
 
 def _read(path: Path) -> str:

@@ -44,34 +44,6 @@ def _value_text(name: str, value: str | int | float) -> str:
     return f"{value:.3g}" if name.endswith("_flops") else str(value)
 
 
-def _function_not_called(values: Mapping[str, str]) -> tuple[str, str]:
-    message = "no call of {function} was compiled, so there is nothing to measure"
-    return message, "Compiled functions include: {functions}." if values["functions"] else "Nothing was compiled."
-
-
-def _recompile_text(values: Mapping[str, str]) -> tuple[str, str]:
-    count = counted(int(values["count"]), "unexpected compilation") if values["count"].isdecimal() else "compilations"
-    advice = "Look for a new shape or dtype, a Python value that changes, or a function made anew at each call."
-    return count + "{because}: {functions}", advice
-
-
-def _zero_copy(values: Mapping[str, str]) -> tuple[str, str]:
-    if values["directions"]:
-        message = "the transfer {directions} copied nothing: host and device share the buffer"
-        return message, "No copy happened on this CPU; a GPU or TPU would copy."
-    return (
-        "a call moved no data: its result shares its argument's memory",
-        "The time is only the overhead of a call, so there is no bandwidth and no speed-up. Between host and "
-        "accelerator the bytes would be copied.",
-    )
-
-
-def _max_seconds_reached(values: Mapping[str, str]) -> tuple[str, str]:
-    where = " in phase {phase}" if values["phase"] else ""
-    message = f"stopped at the hard cap of {{limit_seconds}}{where}: later phases were not measured"
-    return message, "Give a larger --max-seconds, or choose a smaller size."
-
-
 def _sharding(values: Mapping[str, str]) -> tuple[str, str]:
     message = "over {used} of {devices} devices, mesh {mesh}: "
     if values["used"] == values["devices"]:
@@ -102,7 +74,10 @@ _TEXTS: dict[str, tuple[str, str] | Callable[[Mapping[str, str]], tuple[str, str
     "sampler_failed": ("the sampler ended: {error}", ""),
     "steps_not_counted": ("steps are not counted and lines are not timed{because}", ""),
     "function_not_kept": ("a call of {function} could not be kept: {error}", ""),
-    "function_not_called": _function_not_called,
+    "function_not_called": lambda values: (
+        "no call of {function} was compiled, so there is nothing to measure",
+        "Compiled functions include: {functions}." if values["functions"] else "Nothing was compiled.",
+    ),
     "cannot_repeat": ("jaxprof run cannot repeat this run: {problem}", ""),
     "function_not_measured": ("{function} was not measured: the program was interrupted", ""),
     "values_made_up": (
@@ -123,8 +98,23 @@ _TEXTS: dict[str, tuple[str, str] | Callable[[Mapping[str, str]], tuple[str, str
         "{wide} inputs become {narrow} in JAX, but NumPy computes in {wide}: they do not do the same work",
         "Give {narrow} inputs to both, or set JAX_ENABLE_X64=1.",
     ),
-    "compiled_again": _recompile_text,
-    "zero_copy": _zero_copy,
+    "compiled_again": lambda values: (
+        (counted(int(values["count"]), "unexpected compilation") if values["count"].isdecimal() else "compilations")
+        + "{because}: {functions}",
+        "Look for a new shape or dtype, a Python value that changes, or a function made anew at each call.",
+    ),
+    "zero_copy": lambda values: (
+        (
+            "the transfer {directions} copied nothing: host and device share the buffer",
+            "No copy happened on this CPU; a GPU or TPU would copy.",
+        )
+        if values["directions"]
+        else (
+            "a call moved no data: its result shares its argument's memory",
+            "The time is only the overhead of a call, so there is no bandwidth and no speed-up. Between host and "
+            "accelerator the bytes would be copied.",
+        )
+    ),
     "compile_cached": (
         "the program came{because}: the time shown is not a compile time",
         "Run it in a fresh process, without the compilation cache, for a cold compile.",
@@ -133,7 +123,11 @@ _TEXTS: dict[str, tuple[str, str] | Callable[[Mapping[str, str]], tuple[str, str
         "XLA could not emit its own matrix products ({error}), so library calls replace them",
         "On the device XLA may choose its own kernels for some of them.",
     ),
-    "max_seconds_reached": _max_seconds_reached,
+    "max_seconds_reached": lambda values: (
+        f"stopped at the hard cap of {{limit_seconds}}{' in phase {phase}' if values['phase'] else ''}: "
+        "later phases were not measured",
+        "Give a larger --max-seconds, or choose a smaller size.",
+    ),
     "over_budget": (
         "the first call took {first_seconds}, more than the budget of {budget_seconds}",
         "A smaller size or a larger --budget gives more samples; --max-seconds is the hard cap.",

@@ -169,7 +169,13 @@ def companion_specs(
     specs: dict[int, PartitionSpec] = {}
     for number, entry in enumerate(entries):
         own = [leaf for leaf in leaves if leaf.argument == number]
-        for leaf, assigned in zip(own, _spread(entry, own, f"{origin}, argument {number}"), strict=True):
+        assignments = [entry] * len(own) if _is_one(entry) else jax.tree.leaves(entry, is_leaf=_is_one)
+        if len(assignments) != len(own):
+            raise UsageError(
+                f"{origin}, argument {number}: {len(assignments)} shardings for {len(own)} arrays",
+                "Return one for all of them, or a tree like the argument.",
+            )
+        for leaf, assigned in zip(own, assignments, strict=True):
             if assigned is None:
                 continue
             spec = assigned
@@ -189,18 +195,6 @@ def companion_specs(
             if not _misfits(leaf, spec, mesh):
                 specs[leaf.number] = spec
     return specs
-
-
-def _spread(entry: Any, own: Sequence[ShardedLeaf], origin: str) -> list[Any]:
-    if _is_one(entry):
-        return [entry] * len(own)
-    entries = jax.tree.leaves(entry, is_leaf=_is_one)
-    if len(entries) != len(own):
-        raise UsageError(
-            f"{origin}: {len(entries)} shardings for {len(own)} arrays",
-            "Return one for all of them, or a tree like the argument.",
-        )
-    return entries
 
 
 def _is_one(entry: Any) -> bool:
