@@ -210,7 +210,8 @@ RUNS = Relation(
         Fact("error", TEXT, "Why it failed", "run.shown.error"),
         Fact("hint", TEXT, "What to do about that", "run.shown.hint"),
         *in_tables(
-            Fact("median_seconds", SECONDS, "Median time of one blocked call of the steady run", _phase("run")),
+            Fact("median_seconds", SECONDS, "Median time of one blocked call of the steady run",
+                 "result.summary.median"),
             Fact("ci95_low_seconds", SECONDS, "Lower bound of the 95 % interval of that median", "result.summary.low"),
             Fact("ci95_high_seconds", SECONDS, "Upper bound of the 95 % interval of that median",
                  "result.summary.high"),

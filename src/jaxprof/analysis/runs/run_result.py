@@ -12,8 +12,8 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable
-from dataclasses import field
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.runs.speedup import (
@@ -165,34 +165,78 @@ class Versus:
     """Number of calls up to which a run that does less once, and takes longer a call, is ahead; None for all others."""
 
 
-@frozen
+@dataclass(frozen=True)
 class RunResult:
-    """Figures of one run. Times are seconds per call; None means unknown or not applicable."""
+    """Figures of one run. Times are seconds per call; None means unknown or not applicable. What takes long and is
+    rarely asked for is derived on first access."""
 
     session: Session = field(repr=False, compare=False)
     run: Run
     summary: Summary | None
     """Summary of the steady run."""
-    dispatch_median_seconds: float | None
-    pipelined_median_seconds: float | None
-    transfers: dict[str, Summary]
-    """Summaries of `transfer_in` and `transfer_out`, if measured."""
-    first_after_pause_seconds: float | None
-    """First call of a turn, after a turn of another run: median over turns. None if it counts as an ordinary sample."""
-    modes: Modes | None
-    """The two modes of the steady run; None if it has only one."""
-    moved_nothing: bool
-    """Whether the result of a call shares memory with its arguments. Its time is then not work, and not compared."""
-    over_launches: dict[str, MedianTime]
-    """Phases that happen once per process, if several launches measured them: each with the interval of its median."""
-    phase_seconds: dict[str, float | None]
-    """Seconds of the start-up phases and of this run's phases, in order; for a sampled phase, its median."""
-    once_seconds: float | None
-    """Trace + lower + compile + transfer in: the cost before the first call, in seconds."""
-    versus: Versus | None
-    warnings: tuple[WarningRaised, ...]
-    """Warnings of the engine, then derived warnings."""
     _cost: Callable[[], RunCost] = field(repr=False, compare=False)
+
+    @cached_property
+    def dispatch_median_seconds(self) -> float | None:
+        return spread.median if (spread := _summary(self.run, "dispatch")) else None
+
+    @cached_property
+    def pipelined_median_seconds(self) -> float | None:
+        return spread.median if (spread := _summary(self.run, "pipelined")) else None
+
+    @cached_property
+    def transfers(self) -> dict[str, Summary]:
+        """Summaries of `transfer_in` and `transfer_out`, if measured."""
+        return {name: spread for name in ("transfer_in", "transfer_out") if (spread := _summary(self.run, name))}
+
+    @cached_property
+    def first_after_pause_seconds(self) -> float | None:
+        """First call of a turn, after a turn of another run: median over turns. None if it counts as an ordinary
+        sample."""
+        turns = [turn for launch in self.run.launches for turn in launch.turns]
+        firsts = [turn.first_seconds for turn in turns if turn.first_seconds is not None]
+        return middle(firsts) if firsts else None
+
+    @property
+    def moved_nothing(self) -> bool:
+        """Whether a call returns memory of its arguments. Its time is then not work, and not compared."""
+        return "run" in self.run.phases and bool(self.run.phases["run"].zero_copy)
+
+    @cached_property
+    def over_launches(self) -> dict[str, MedianTime]:
+        """Phases that happen once per process, if several launches measured them: medians with their intervals."""
+        return summaries_over_launches(self.run)
+
+    @cached_property
+    def phase_seconds(self) -> dict[str, float | None]:
+        """Seconds of the start-up phases and of this run's phases, in order; for a sampled phase, its median."""
+        return _phase_seconds(self.run, self.over_launches)
+
+    @cached_property
+    def once_seconds(self) -> float | None:
+        """Trace + lower + compile + transfer in: the cost before the first call, in seconds."""
+        return _once_seconds(self.phase_seconds)
+
+    @cached_property
+    def modes(self) -> Modes | None:
+        """The two modes of the steady run; None if it has only one."""
+        samples = steady_samples(self.run)
+        return _modes_of.of((samples,), len(samples), lambda: two_modes(samples))
+
+    @cached_property
+    def versus(self) -> Versus | None:
+        # A call that returns its argument has a time, but has done no work that could be compared.
+        work_seconds = None if self.moved_nothing or self.summary is None else self.summary.median
+        return _versus(self.session, self.run, self.phase_seconds, work_seconds)
+
+    @cached_property
+    def warnings(self) -> tuple[WarningRaised, ...]:
+        """Warnings of the engine, then derived warnings."""
+        run, versus = self.run, self.versus
+        warnings = [*run.warnings, *derive_warnings(run, self.summary, readings_during(self.session, run))]
+        if versus is not None and versus.not_of_medians and not run.plan.side:  # of sides `compare` says it
+            warnings.append(unlike_medians(run, versus.speedup, versus.not_of_medians))
+        return tuple(warnings)
 
     @property
     def cost(self) -> RunCost:
@@ -255,39 +299,7 @@ def result(session: Session, run_id: str, cost_of: Callable[[Session, Run], RunC
     """Return the figures of one run. Raises KeyError for an unknown id. A screen, which must not wait, passes
     `prompt_cost`."""
     run = session.runs[run_id]
-    summary = _summary(run, "run")
-    over_launches = summaries_over_launches(run)
-    phase_seconds = _phase_seconds(run, over_launches)
-    dispatch, pipelined = _summary(run, "dispatch"), _summary(run, "pipelined")
-    transfers = {name: spread for name in ("transfer_in", "transfer_out") if (spread := _summary(run, name))}
-    median = summary.median if summary else None
-    samples = steady_samples(run)
-    moved_nothing = "run" in run.phases and bool(run.phases["run"].zero_copy)
-    # A call that returns its argument has a time, but has done no work that could be compared.
-    work_seconds = None if moved_nothing else median
-    turns = [turn for launch in run.launches for turn in launch.turns]
-    firsts = [turn.first_seconds for turn in turns if turn.first_seconds is not None]
-    versus = _versus(session, run, phase_seconds, work_seconds)
-    warnings = [*run.warnings, *derive_warnings(run, summary, readings_during(session, run))]
-    if versus is not None and versus.not_of_medians and not run.plan.side:  # of sides `compare` says it
-        warnings.append(unlike_medians(run, versus.speedup, versus.not_of_medians))
-    return RunResult(
-        session=session,
-        run=run,
-        summary=summary,
-        dispatch_median_seconds=dispatch.median if dispatch else None,
-        pipelined_median_seconds=pipelined.median if pipelined else None,
-        transfers=transfers,
-        first_after_pause_seconds=middle(firsts) if firsts else None,
-        modes=_modes_of.of((samples,), len(samples), lambda: two_modes(samples)),
-        moved_nothing=moved_nothing,
-        over_launches=over_launches,
-        phase_seconds=phase_seconds,
-        once_seconds=_once_seconds(phase_seconds),
-        versus=versus,
-        warnings=tuple(warnings),
-        _cost=partial(cost_of, session, run),
-    )
+    return RunResult(session, run, _summary(run, "run"), partial(cost_of, session, run))
 
 
 def results(session: Session) -> list[RunResult]:

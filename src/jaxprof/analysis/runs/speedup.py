@@ -56,10 +56,8 @@ def disturbance(run: Run) -> tuple[float, float] | None:
 
 def _turns_or_alone(run: Run, launches: Sequence[RunLaunch]) -> tuple[float, float] | None:
     compared = turns_over_alone(turn_launches(launches), alone_launches(run))
-    summary = summary_alone(run)
-    if compared is None or not compared[1] or summary is None:
-        return None
-    return summary.median * compared[0], summary.median
+    summary = summary_alone(run) if compared is not None and compared[1] else None
+    return (summary.median * compared[0], summary.median) if compared is not None and summary is not None else None
 
 
 def summary_alone(run: Run) -> Summary | None:
