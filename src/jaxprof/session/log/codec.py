@@ -8,8 +8,10 @@ have a type while it reads them, at no cost; `are_bounded` checks the few values
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
+from functools import cache
+from operator import attrgetter
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -57,24 +59,35 @@ def limit_numbers(kind: type, around: tuple[type, ...] = ()) -> bool:
     return unlimited
 
 
-def are_bounded(values: Any, depth: int = 0) -> bool:
-    """Return whether numbers and levels of a value, `depth` levels down, are within the bounds."""
-    if depth > DEPTH.most:
+def are_bounded(values: Any, levels: int | None = None) -> bool:
+    """Return whether numbers of a value are within the bounds, and it has at most so many `levels` (default: DEPTH)."""
+    levels = DEPTH.most if levels is None else levels
+    if levels < 0:
         return False
     if isinstance(values, dict):
         values = values.values()
     elif is_dataclass(values):
-        values = [getattr(values, item.name) for item in fields(values)]
+        kind: Any = type(values)
+        values = _values_of(kind)(values)
     for value in values:
+        if value is None or isinstance(value, str):
+            continue
         if isinstance(value, float):
             if not -LARGEST_FLOAT <= value <= LARGEST_FLOAT:
                 return False
         elif isinstance(value, int):
             if not -LARGEST_INTEGER <= value <= LARGEST_INTEGER:
                 return False
-        elif value is not None and not isinstance(value, str) and not are_bounded(value, depth + 1):
+        elif not are_bounded(value, levels - 1):
             return False
     return True
+
+
+@cache
+def _values_of(kind: Any) -> Callable[[Any], Iterable[Any]]:
+    """Return a function that returns the values of the fields of a dataclass."""
+    names = [item.name for item in fields(kind)]
+    return attrgetter(*names) if len(names) > 1 else lambda value: [getattr(value, name) for name in names]
 
 
 T = TypeVar("T")
