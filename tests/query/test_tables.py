@@ -46,6 +46,40 @@ def test_a_documented_question_is_answered(path, sql):
     assert found or "times_the_" in sql, "these samples are even, and these kernels have no ceiling"
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        *QUESTIONS,
+        "SELECT runs FROM runs",
+        "SUMMARIZE runs",
+        "SELECT count(*) FROM runs WHERE status = 'ok' AND check_passed",
+        "SELECT COLUMNS('.*_seconds') FROM runs ORDER BY hint",
+        "FROM runs NATURAL JOIN phases",
+        "FROM query('SELECT code FROM findings')",
+        "WITH RECURSIVE a AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM a, samples WHERE n < 3) SELECT count(*) FROM a",
+        "SELECT (SELECT max(bytes) FROM kernels k WHERE k.run = r.run) FROM runs r",
+    ],
+    ids=lambda sql: " ".join(sql.split())[:50],
+)
+def test_columns_that_are_not_read_change_no_answer(path, sql, monkeypatch):
+    answers = [list(ask(sql, [asked(path)]).rows())]
+    monkeypatch.setattr("jaxprof.query.database.columns_read", lambda sql, tables: None)
+    answers.append(list(ask(sql, [asked(path)]).rows()))
+    first, second = (sorted(map(repr, rows)) for rows in answers)
+    assert first == second
+
+
+def test_what_a_query_does_not_read_is_not_derived(path, monkeypatch):
+    def derive(*given):
+        raise AssertionError("nobody asked")
+
+    monkeypatch.setattr("jaxprof.analysis.runs.run_result.derive_warnings", derive)
+    monkeypatch.setattr("jaxprof.facts.runs.memory_of_run", derive)
+    assert ask("SELECT variant, median_seconds FROM runs", [asked(path)]).first(1)[0]
+    with pytest.raises(AssertionError, match="nobody asked"):
+        ask("SELECT variant, warning_codes FROM runs", [asked(path)])
+
+
 def test_what_a_timeline_lacks_is_said(path, tmp_path):
     answer = ask("FROM intervals", [asked(path)])
     assert len(answer.first(100)[0]) == sum(len(lane["label"]) for lane in TIMELINE["lanes"])

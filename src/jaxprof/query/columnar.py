@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Container
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,16 +27,20 @@ def arrow_schema(table: Relation) -> Any:
     return pa.schema([(fact.key, _ARROW[fact.unit.sql]) for fact in table.facts])
 
 
-def arrow_table(table: Relation, file: Any) -> Any:
+def arrow_table(table: Relation, file: Any, needed: Container[str] | None = None) -> Any:
+    """Return the rows of a table; with `needed`, the other columns may be NULL, as they take no time then."""
     schema = arrow_schema(table)
     parts = []
-    for part in table.parts(file):
+    read = (fact for number, fact in enumerate(table.facts) if needed is None or fact.key in needed or not number)
+    for part in replace(table, facts=tuple(read)).parts(file):
         whole = (column for column in part.values() if not isinstance(column, Repeated))
         count = next((len(column.indices if isinstance(column, Encoded) else column) for column in whole), 1)
         arrays = []
         for fact in table.facts:
-            column, type_ = part[fact.key], fact.unit.sql
-            if isinstance(column, Repeated):
+            column, type_ = part.get(fact.key), fact.unit.sql
+            if column is None:
+                arrays.append(pa.nulls(count, _ARROW[type_]))
+            elif isinstance(column, Repeated):
                 arrays.append(pa.repeat(_plain_array(type_, [column.value])[0], count))
             elif isinstance(column, Encoded):
                 arrays.append(_plain_array(type_, column.texts).take(pa.array(column.indices, pa.int64())))

@@ -1,7 +1,9 @@
 """The process that computes SQL over tables, in a database that has these tables and nothing else: no files, no
 network, and locked settings.
 
-    stdin    {"sql": ..., "tables": [NAME, ...]}, a line; each table as a stream of Arrow
+    stdin    {"sql": ..., "tables": [NAME, ...]}, a line; each table as a stream of Arrow, without rows
+    stdout   the columns that the query reads, [NAME, ...] or null for all of them, a line
+    stdin    each table as a stream of Arrow
     stdout   {"error": null}, a line; the rows as a stream of Arrow; the same line again
 
 It is a separate process because a single call of a function (`lpad`, `hex`, `levenshtein`) may take hours and cannot be
@@ -32,7 +34,13 @@ _REFUSED = re.compile(r"\b(INSTALL|LOAD|SET|PRAGMA|ATTACH)\b")
 def serve(source: IO[bytes], sink: IO[bytes]) -> None:
     """Read one query with its tables from `source`, and write the answer to `sink`."""
     request = json.loads(source.readline())
-    tables = {name: pa.ipc.open_stream(source).read_all() for name in request["tables"]}
+
+    def read_tables() -> dict[str, Any]:
+        return {name: pa.ipc.open_stream(source).read_all() for name in request["tables"]}
+
+    sink.write(json.dumps(columns_read(request["sql"], read_tables())).encode() + b"\n")
+    sink.flush()
+    tables = read_tables()
     try:
         reader = answer(request["sql"], tables)
         _write_status(sink)
@@ -52,6 +60,29 @@ def _write_status(sink: IO[bytes], error: UsageError | None = None) -> None:
     words = None if error is None else {"what": error.what, "hint": error.hint}
     sink.write(json.dumps({"error": words}).encode() + b"\n")
     sink.flush()
+
+
+def columns_read(sql: str, tables: Mapping[str, Any]) -> list[str] | None:
+    """Return the names of the columns that a query reads of any table, by its plan; None if that cannot be known."""
+    try:
+        connection = connect(memory_bytes=QUERY_MEMORY.most)
+        for name, table in tables.items():
+            connection.register(name, table)
+        [statement] = connection.extract_statements(sql)
+        [[_, plan]] = connection.execute(f"EXPLAIN (FORMAT JSON) {statement.query}").fetchall()
+    except (duckdb.Error, MemoryError, RuntimeError, ValueError):  # `answer` says what is wrong
+        return None
+    nodes, names = json.loads(plan), set[str]()
+    while nodes:
+        node = nodes.pop()
+        nodes += node["children"]
+        if "ARROW_SCAN" in node["name"]:
+            read = node["extra_info"].get("Projections")
+            if read is None:
+                return None
+            names |= {read} if isinstance(read, str) else set(read)
+            names.update(re.findall(r"\w+", str(node["extra_info"].get("Filters", ""))))
+    return sorted(names)
 
 
 def answer(sql: str, tables: Mapping[str, Any]) -> Any:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import date, time, timedelta
@@ -160,15 +160,33 @@ class SqlProcess:
         assert self._process.stdout is not None
         self.source, self.sink = self._process.stdout, self._process.stdin
         self._late = False
-        self._timer = threading.Timer(QUERY_TIME.most, self._end_late)
-        self._timer.daemon = True
+        self._timer: threading.Timer | None = None
         REAPER.add(self._process.pid, "")
 
+    def send(self, tables: Iterable[Any]) -> None:
+        for table in tables:
+            with pa.ipc.new_stream(self.sink, table.schema) as writer:
+                writer.write_table(table)
+        self.sink.flush()
+
     def start_clock(self) -> None:
+        self._timer = threading.Timer(QUERY_TIME.most, self._end_late)
+        self._timer.daemon = True
         self._timer.start()
 
+    def read_line(self) -> bytes:
+        """Return the next line of the process. Raises UsageError if there is none."""
+        line = self.source.readline()
+        if not line:
+            raise self.error
+        return line
+
+    def stop_clock(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
     def close(self) -> None:
-        self._timer.cancel()
+        self.stop_clock()
         self._process.kill()
         self._process.wait()
         REAPER.drop(self._process.pid)
@@ -250,14 +268,16 @@ def execute(sql: str, sources: Sequence[QueriedSession]) -> Iterator[SqlAnswer]:
     read."""
     process = SqlProcess()  # started first: it imports its modules while the tables are gathered
     try:
-        with memory_errors():
-            tables, notices = tables_of(sql, sources)
         with _process_errors(process):
-            process.sink.write(json.dumps({"sql": sql, "tables": list(tables)}).encode() + b"\n")
-            for table in tables.values():
-                with pa.ipc.new_stream(process.sink, table.schema) as writer:
-                    writer.write_table(table)
-            process.sink.flush()
+            process.sink.write(json.dumps({"sql": sql, "tables": list(TABLES)}).encode() + b"\n")
+            process.send(map(_empty_table, TABLES.values()))
+            process.start_clock()
+            needed = json.loads(process.read_line())
+            process.stop_clock()  # reading sessions takes as long as it takes
+        with memory_errors():
+            tables, notices = tables_of(sql, sources, needed)
+        with _process_errors(process):
+            process.send(tables.values())
             process.start_clock()
             _check_status(process)
             reader = pa.ipc.open_stream(process.source)
@@ -268,10 +288,7 @@ def execute(sql: str, sources: Sequence[QueriedSession]) -> Iterator[SqlAnswer]:
 
 def _check_status(process: SqlProcess) -> None:
     """Read the next line of the process. Raises UsageError if it reports an error, or if there is none."""
-    line = process.source.readline()
-    if not line:
-        raise process.error
-    error = json.loads(line)["error"]
+    error = json.loads(process.read_line())["error"]
     if error is not None:
         raise UsageError(error["what"], error["hint"])
 
@@ -295,9 +312,11 @@ def memory_errors() -> Iterator[None]:
         raise UsageError(f"SQL: the query needs {QUERY_MEMORY.words}", f"Ask for less. {QUERY_MEMORY.hint}") from error
 
 
-def tables_of(sql: str, sources: Sequence[QueriedSession]) -> tuple[dict[str, Any], list[str]]:
+def tables_of(
+    sql: str, sources: Sequence[QueriedSession], needed: Collection[str] | None = None
+) -> tuple[dict[str, Any], list[str]]:
     """Return all tables by name, with rows only in those that the query may read, and what could not be read. Raises
-    FileRefusedError."""
+    FileRefusedError. `needed`: the columns that the query reads, of any table; None for all."""
     words = {word.lower() for word in re.findall(r"\w+", sql)}
     every = bool(words & {"query", "query_table"})  # these compute the names of the tables that they read
     wanted = [table for name, table in TABLES.items() if every or name in words]
@@ -308,7 +327,7 @@ def tables_of(sql: str, sources: Sequence[QueriedSession]) -> tuple[dict[str, An
     for stem, source in zip(stems, sources, strict=True):
         session_name = stem if count[stem] == 1 else str(source.path)
         try:
-            tables_of_source = list(_tables_of(source, wanted))
+            tables_of_source = list(_tables_of(source, wanted, needed))
         except FileRefusedError as error:
             if not source.optional:
                 raise
@@ -322,10 +341,8 @@ def tables_of(sql: str, sources: Sequence[QueriedSession]) -> tuple[dict[str, An
             parts[name].append(table.add_column(0, SESSION.key, session))
             for notice in dict.fromkeys(table_notices):
                 notices.setdefault(("", notice), []).append(session_name)
-    first = pa.field(SESSION.key, pa.string())
     tables = {
-        name: pa.concat_tables(parts[name]) if parts[name] else arrow_schema(table).insert(0, first).empty_table()
-        for name, table in TABLES.items()
+        name: pa.concat_tables(parts[name]) if parts[name] else _empty_table(table) for name, table in TABLES.items()
     }
     lines = []
     for (state, text), named in notices.items():
@@ -336,7 +353,13 @@ def tables_of(sql: str, sources: Sequence[QueriedSession]) -> tuple[dict[str, An
     return tables, lines
 
 
-def _tables_of(source: QueriedSession, tables: Sequence[Relation]) -> Iterator[tuple[str, Any, list[str]]]:
+def _empty_table(table: Relation) -> Any:
+    return arrow_schema(table).insert(0, pa.field(SESSION.key, pa.string())).empty_table()
+
+
+def _tables_of(
+    source: QueriedSession, tables: Sequence[Relation], needed: Collection[str] | None
+) -> Iterator[tuple[str, Any, list[str]]]:
     file: SessionFile | None = None
     for table in tables:
         if table.name == "processes" and source.process is not None:
@@ -344,5 +367,5 @@ def _tables_of(source: QueriedSession, tables: Sequence[Relation]) -> Iterator[t
             continue
         file = file or SessionFile(source.path, source.session or load(source.path, Session))
         file.notices.clear()
-        rows = arrow_table(table, file)
+        rows = arrow_table(table, file, needed)
         yield table.name, rows, [*file.session.notices, *file.notices]
