@@ -137,6 +137,12 @@ def split(operations):
     return [single("unstack", operations=operations, compile_seconds=2.0)]
 
 
+def uneven(usual, long):
+    """A hundred passes, three of ten of which are long, as on a busy machine; line 91 takes four fifths of them."""
+    intervals = [long if index % 10 < 3 else usual for index in range(100)]
+    return replace(made.steps(100, sum(intervals) / 100, lines={88: 0.2, 91: 0.8}), intervals_seconds=intervals)
+
+
 def timed(count, each, **lines):
     """Passes of the loop, and the share of each that its lines take (`at88`)."""
     return made.steps(count, each, lines={int(name[2:]): share for name, share in lines.items()})
@@ -509,6 +515,11 @@ EDGES = {
         "host_sync",
         [*loop(SYNC), PASSES],
         [*loop(SYNC), made.steps(500, 0.01, lines={88: 0.6, 91: 0.4}, seldom=0.4)],
+    ),
+    "of uneven passes most wait for it, or three of ten": (
+        "host_sync",
+        [*loop(SYNC), uneven(0.009, 0.03)],
+        [*loop(SYNC), uneven(0.0005, 0.03)],
     ),
     "a fetch of one of fifty passes": (
         "repeated_fetch",
