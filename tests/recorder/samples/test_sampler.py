@@ -254,6 +254,17 @@ def test_the_thread_is_not_the_programs_and_stops():
     assert sampler._over.acquire(False)
 
 
+def test_the_end_waits_for_a_slow_look_at_the_arrays():
+    """A thread that comes back from native code after the interpreter has ended aborts the process."""
+    over = threading.Event()
+    sampler = beside(lambda event: None)
+    sampler.start()
+    sampler.on_tick = lambda now: over.wait(PATIENCE_SECONDS)
+    threading.Timer(2.5, over.set).start()
+    sampler.stop()
+    assert sampler._over.acquire(False)
+
+
 @pytest.mark.parametrize(
     ("late", "switches", "held", "forced"),
     [

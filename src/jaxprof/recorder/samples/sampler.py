@@ -154,8 +154,13 @@ class StackSampler:
             self._over.acquire()
             start_thread(self._run)
 
-    def stop(self, timeout_seconds: float = 2.0) -> None:
-        """End with the last window; return when the thread is over, or after the timeout."""
+    def stop(self, timeout_seconds: float = 15.0) -> None:
+        """End with the last window; return when the thread is over, or after the timeout.
+
+        On a busy machine the last look at the live arrays takes some seconds, and the program must not end before: a
+        thread that comes back from native code of jaxlib into an interpreter that has ended is unwound through its C++,
+        which aborts the process ("terminate called without an active exception").
+        """
         if self._started and self._stop.locked():
             self._stop.release()
             if self._over.acquire(True, timeout_seconds):
