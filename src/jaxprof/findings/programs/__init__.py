@@ -128,8 +128,8 @@ def _used_share(reading: DeviceReading) -> float:
 @check(
     "the program stands still",
     "No iteration of its loops has ended for ten usual ones and twenty seconds, and its main thread does nothing; for "
-    "45 seconds where it runs, compiles or waits for a device. First compilations, evaluations and checkpoints go on. "
-    "What it waits for is stated where its stack and the system agree.",
+    "45 seconds where it runs, compiles or waits for a device. First compilations, evaluations and checkpoints go on; "
+    "what a signal has stopped does not. What it waits for is stated where its stack and the system agree.",
     "Look at the line: what it waits for has to come, or to fail. A timeout there turns silence into an error.",
 )
 def standstill(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
