@@ -278,7 +278,10 @@ def test_a_stop_is_told_once_it_is_over():
     machine.passes(1.0)
     machine.passes(2.0, stopped=True)
     assert machine.seen == []
+    assert not machine.watch.in_long_pause(machine.now)
+    assert machine.watch.in_long_pause(machine.now + 1.5)
     machine.passes(1.0)
+    assert not machine.watch.in_long_pause(machine.now + 1.5)
     (stop,) = machine.seen
     assert stop.found_by == "state"
     assert stop.began_seconds == pytest.approx(101.0, abs=LOOK_SECONDS)

@@ -169,7 +169,7 @@ class ProgramScheduler(RecordingScheduler):
                 if process.over:
                     due = now + WINDOW_SECONDS
                     break
-                ended, heartbeat, stopped = self._end_event, process.heartbeat or Heartbeat(), pauses.is_in_pause
+                ended, heartbeat, stopped = self._end_event, process.heartbeat or Heartbeat(), pauses.in_long_pause(now)
                 if ended is None and (stopped or heartbeat.since_seconds is not None):
                     # before an iteration has ended, imports may hold the interpreter's lock for long
                     seen = silence.look(now, process.last_sign_seconds, heartbeat, process.layout, stopped=stopped)

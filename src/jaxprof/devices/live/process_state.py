@@ -53,10 +53,9 @@ class PauseWatch:
         self._began: float | None = None
         self._slept = suspended()
 
-    @property
-    def is_in_pause(self) -> bool:
-        """Whether a signal had stopped the process at the last look."""
-        return self._began is not None
+    def in_long_pause(self, now: float) -> bool:
+        """Return whether a signal stopped the process at least `REPORTED_SECONDS` ago, and it has not gone on."""
+        return self._began is not None and now - self._began >= REPORTED_SECONDS
 
     def look(self, now: float) -> list[ProgramStopped]:
         """Return the pauses that are over at `now`, by the monotonic clock."""
@@ -93,10 +92,10 @@ class PauseWatch:
         return [ProgramStopped(began_seconds=began, seconds=seconds, found_by="state", monotonic_seconds=now)]
 
 
+REPORTED_SECONDS = 3.0
+"""A pause is reported while it goes on once it has lasted this long: a shorter one only when it is over."""
 SILENT_SECONDS = 6.0
 """A recorder that says every two seconds that it is alive is silent after this long; a busy machine can delay it."""
-_STOPPED_SECONDS = 1.0
-"""The same where the system says that a signal has stopped the program."""
 SILENCE_SHARE = 0.1
 """A silence is reported again after this share of the time that it has lasted, but not before `SILENT_SECONDS`."""
 
@@ -122,9 +121,9 @@ class SilenceWatch:
         stopped: bool = False,
     ) -> SilenceSeen | None:
         """Return what is new. `heard`: monotonic time of the last word from inside, which was `heartbeat`. `layout`: of
-        the frames in its memory, if it is known. `stopped`: whether a signal has stopped it."""
+        the frames in its memory, if it is known. `stopped`: whether it is in a long pause, and silent for that."""
         quiet = now - heard
-        if quiet < (_STOPPED_SECONDS if stopped else SILENT_SECONDS):
+        if quiet < SILENT_SECONDS and not stopped:
             was, self._silent = self._silent, None
             return SilenceSeen(silent_seconds=was, over=True) if was is not None else None
         if now < self._due and self._silent is not None:
