@@ -93,7 +93,7 @@ class Outcome:
     def busy(self) -> bool:
         """Whether the loop waited for a processor for most of its time: what else it seems to do is chance then."""
         verdict = self.session["program"]["verdict"] if self.session else None
-        return verdict is not None and (verdict["preempted_seconds"] or 0.0) > verdict["seconds"]
+        return verdict is not None and "waited too long for a processor" in (verdict["reason"] or "")
 
     @property
     def work_seconds(self) -> float:
