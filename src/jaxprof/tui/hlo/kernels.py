@@ -230,7 +230,6 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
         return TableColumn(title, lambda key: self._cell(name, key), right=shown.is_right, sort=hash, **layout)
 
     def _share(self, key: Hashable) -> Content:
-        """Return a bar to the largest share with its per cent, eleven columns wide."""
         share = self._groups[key].share if key in self._groups else self.ranking[cast(int, key)].share
         text = UNKNOWN if share is None else "<1%" if 0 < share < 0.01 else f"{share * 100:.0f}%"
         return Content.assemble(

@@ -143,7 +143,6 @@ class HloScreen(ViewsScreen, keys="hlo"):
             self.to_kernel(name)
 
     def _choose(self, program: ModuleStages | None) -> None:
-        """Open a program: stop reading the previous one, and forget it."""
         if self._opened is not None:
             self._opened.close()
         session = self.profiler.session if program is not None and program.key in self._of_session else None

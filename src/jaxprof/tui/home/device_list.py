@@ -65,7 +65,6 @@ class DeviceList(RowList[DeviceRow], keys="devices"):
         self.on_resize()
 
     def on_resize(self) -> None:
-        """Show on the frame what the GPUs are, and how many lines are below its edge."""
         if isinstance(self.parent, Widget):
             more = self.count - self.size.height if self.size.height else 0
             late = " · NVIDIA's driver has not answered yet" if self._devices.late else ""

@@ -188,7 +188,6 @@ class HomeScreen(SessionScreen, keys="home"):
         return self._infos.get(row.workload) if row is not None else None
 
     def _show_row(self) -> None:
-        """Preview the row under the cursor, another one from its first line on, and show what Enter does with it."""
         row = self._rows.current_row
         title = row.title if row is not None else ""
         show_titles(self.query_one("#detail-box"), Content(safe(title)))

@@ -114,7 +114,6 @@ class JobReading:
         return job
 
     def _follow(self, follower: JobFollower) -> JobInView | None:
-        """Return the job from its sessions, of which only what was added is read."""
         from jaxprof.jobs.job import JobFiles, JobSteps, ProcessFile
 
         changed = follower.poll()

@@ -272,7 +272,6 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
         return index + sum(len(lines) for at, lines in self._below.items() if at < index)
 
     def _row_at_line(self, line: int) -> tuple[int, int]:
-        """Return the row that has a line, and the number of that line in the row."""
         for index, lines in self._below.items():
             if line <= index:
                 break
@@ -449,7 +448,6 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
         return index if index < len(self._keys) else -1
 
     def on_click(self, event: events.Click) -> None:
-        """Go to the row; sort by a title, and reverse the order at a second click on it."""
         index, offset = self._row_at(event), event.get_content_offset(self)
         if index >= 0:
             self.move_to(index)

@@ -79,7 +79,6 @@ def _kind(buffer: LiveValue) -> tuple[str, str]:
 
 
 def _name(buffer: LiveValue) -> str:
-    """Return the name of an argument, an operation without the enclosing function, or the instruction."""
     function, _, inner = buffer.op_name.partition("/")
     name = (inner if inner and function.startswith("jit(") else buffer.op_name) or buffer.instruction or UNKNOWN
     return name + (f" +{buffer.shared_with}" if buffer.shared_with else "")

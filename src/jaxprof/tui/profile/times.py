@@ -165,7 +165,6 @@ class TimeTree(TreeView[TimeNode], keys="time_tree"):
         self.post_message(self.Sorted())
 
     def action_choose(self) -> None:
-        """Report a row with a line of the source; open or close another one."""
         row = self.current_row
         if row is not None and row.where is not None and row.where.line is not None:
             super().action_choose()

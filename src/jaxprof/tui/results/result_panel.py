@@ -220,7 +220,6 @@ def fact(name: str, value: str, width: int, note: str = "") -> list[Content]:
 
 
 def _paragraphs(text: str, width: int, style: str = "", head: str = "") -> Iterator[Content]:
-    """Yield the lines of a text from outside, made safe and wrapped, below each other behind `head`."""
     for line in safe_lines(text):
         yield from hang(Content.styled(head, style), line, width, style)
 

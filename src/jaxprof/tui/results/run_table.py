@@ -162,7 +162,6 @@ class RunTable(RowList[RunResult]):
         return Span(self._progress(run_result))
 
     def _progress(self, run_result: RunResult) -> Cell:
-        """Return the phase of a run that is not over, its clock, how far it is, and its median so far."""
         run, summary = run_result.run, run_result.summary
         phase, style = self._phase(run)
         if run.shown.status != "running":

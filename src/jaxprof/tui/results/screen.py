@@ -166,13 +166,12 @@ class ResultsScreen(SessionScreen, keys="results"):
         on_runs = ("log", "step", "sort", "reverse", "copy", "open", "mark", "compare", "cancel", "again")
         if action not in on_runs:
             return super().why_not(action, parameters)
-        why = self._why_not_on_run(action, self.chosen)
-        return why if why is None or self.profiler.session.runs else HIDDEN
-
-    def _why_not_on_run(self, action: str, run: Run | None) -> str | None:
+        runs, run = self.profiler.session.runs, self.chosen
+        if not runs:
+            return HIDDEN
         from jaxprof.tui.results.compare_dialog import unfit
 
-        if action == "compare" and any(unfit(each) is None for each in self.profiler.session.runs.values()):
+        if action == "compare" and any(unfit(each) is None for each in runs.values()):
             return None
         if run is None:
             return "no run is chosen" if action == "cancel" else ""
