@@ -1091,6 +1091,11 @@ def test_a_loop_outside_any_jit_is_put_under_one(outside_jit, advised):
     assert advised in only("recompile_in_loop", *again("new_function", 3, function="scan", **more)).fix
 
 
+def test_the_missing_cache_names_what_takes_longest_to_compile():
+    rows = [made.compiled(name, compile_seconds=took, cache="off") for name, took in [("init", 1.0), ("step", 3.0)]]
+    assert only("cache_off", *rows).message.endswith("75 % of them for `step`")
+
+
 def test_standstill_after_compilations_begins_with_the_last_one():
     said = only(
         "standstill", made.compiled(monotonic_seconds=made.BEGAN + 25), made.stands(30.0), ended(130, wall_seconds=50.0)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.programs.result import ProgramResult
+from jaxprof.base.grouping import totals
+from jaxprof.base.text import safe
 from jaxprof.base.units import counted, percent, seconds
 from jaxprof.events import ProgramSampled
 from jaxprof.events.finding import Finding
@@ -17,6 +19,8 @@ CACHE_SECONDS = 2.0
 """Backend seconds, repeated at every start, from which switching on the persistent cache is recommended."""
 CACHE_KEEPS_SECONDS = 1.0
 """Compile time above which JAX caches a program (jax_persistent_cache_min_compile_time_secs, its default)."""
+NAMED_SHARE = 0.25
+"""Share of those seconds from which the function that takes most of them is named."""
 _CACHE_FOLDER = "jax_compilation_cache_dir"
 NEW_CACHE_SHARE = 0.05
 """Share of the program's own time that a cache must have saved to be missed."""
@@ -95,7 +99,8 @@ def _own_seconds(window: ProgramSampled) -> float:
     "Set JAX_COMPILATION_CACHE_DIR to a permanent folder.",
 )
 def cache_off(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
-    times = [(row.compile_seconds or 0.0, row.count) for row in result.compiles if row.cache == "off"]
+    rows = [row for row in result.compiles if row.cache == "off"]
+    times = [(row.compile_seconds or 0.0, row.count) for row in rows]
     took = sum(spent for spent, _ in times)
     if took < CACHE_SECONDS:
         return
@@ -105,9 +110,14 @@ def cache_off(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         if kept_seconds < took / 2
         else ""
     )
+    of_function = totals((row.function, row.compile_seconds or 0.0) for row in rows)
+    most = max(of_function, key=lambda function: of_function[function])
+    share = of_function[most] / took
+    mostly = f", {percent(share)} of them for `{safe(most)}`" if share >= NAMED_SHARE else ""
     yield Finding(
         "cache_off",
-        f"the persistent compilation cache is off: {seconds(took)} of backend compilation are repeated at each start",
+        f"the persistent compilation cache is off: {seconds(took)} of backend compilation are repeated at each start"
+        f"{mostly}",
         own_fix="Set JAX_COMPILATION_CACHE_DIR to a permanent folder, or call "
         f"jax.config.update('jax_compilation_cache_dir', ...) before the first compilation.{small}",
         seconds=took,
