@@ -251,7 +251,7 @@ def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     if not calls or took < least * loop.seconds or not claims.worth(saves, sum_samples(calls)):
         return
     rate = loop.times.per_second  # timing its lines makes a brief iteration longer
-    each = f": {seconds(1 / rate, 2)} per iteration" if rate else ""
+    each = f" (an iteration takes {seconds(1 / rate, 2)})" if rate else ""
     does = "spends its time calling compiled functions"
     fix, function = _ONE_CALL, ""
     if library:
