@@ -25,7 +25,8 @@ ENTRIES = (
         "the job stands still",
         "No process that runs has finished an iteration of its loop for ten usual ones and twenty seconds, or for 45 "
         "seconds where it may compute. Those are named that differ: stopped by a signal, ended, busy with something "
-        "other than the collective, at another line, at another step.",
+        "other than the collective, at another line, at another step. Before the first steps: one that does nothing, "
+        "or compiles three times as long as any other did, for 45 seconds, while all others wait.",
         "Look at the line of the process that is named: what it waits for has to come, or to fail. The stacks of its "
         "threads: jaxprof open FOLDER/process-00002.jaxprof.",
     ),

@@ -569,22 +569,49 @@ def test_thread_that_never_runs_is_reported_before_any_iteration():
 
 
 @pytest.mark.parametrize(
-    ("ran", "contents", "is_reported"),
-    [(5e-5, [b"one"], True), (5e-5, [b"one", b"two"], False), (5e-4, [b"one"], False), (5e-5, [b""], False)],
-    ids=["it looks for signals", "a variable changes", "it works", "unknown"],
+    ("ran", "passing", "then", "is_reported"),
+    [
+        (5e-5, [b"one", b"two"], [b"one"], True),
+        (5e-5, [b"one", b"two"], [b"one", b"two"], False),
+        (5e-5, [b"one"], [b"one"], False),
+        (5e-5, [b""], [b""], False),
+        (5e-4, [b"one", b"two"], [b"one"], False),
+    ],
+    ids=["it looks for signals", "a variable changes", "none ever does", "unknown", "it works"],
 )
-def test_loop_without_events_that_waits_in_each_sample(monkeypatch, ran, contents, is_reported):
+@pytest.mark.parametrize("ran_before", [5e-5, 5e-2], ids=["slow", "fast"])
+def test_loop_without_events_that_waits_in_each_sample(monkeypatch, ran_before, ran, passing, then, is_reported):
     """It is woken to look for signals, as JAX's waits are."""
-    reported, every = [], itertools.cycle(contents)
+    reported, every = [], itertools.cycle(passing)
     monkeypatch.setattr(standstill, "user_content", lambda frame: next(every))
     watch = StandstillWatch(reported.append, threading.get_ident(), threading.get_native_id())
     site = Site(e.LoopSite(file="f.py", loop_line=1, last_line=2, line=1))
-    for number in range(600):
-        passes = number < 50
-        stack = Stack(read=[(standing.__code__, 10 + 30 * (passes and number % 2), "user", {})])
-        watch.take(number / 10, stack, Seen(SYNC, sites=(site,)), ran)
+    stack = Stack(read=[(standing.__code__, 10, "user", {})])
+    for number in range(900):
+        if number == 300:
+            every = itertools.cycle(then)
+        watch.take(number / 10, stack, Seen(SYNC, sites=(site,)), ran if number >= 300 else ran_before)
         watch.look(number / 10, None, None, None)
     assert bool(reported) is is_reported
+
+
+@pytest.mark.parametrize(("goes_on", "is_over"), [(True, True), (False, False)], ids=["it goes on", "interrupted"])
+def test_interrupt_ends_no_standstill(monkeypatch, goes_on, is_over):
+    """Its thread runs for longer then than it does to look for signals."""
+    reported, content = [], itertools.count()
+    monkeypatch.setattr(standstill, "user_content", lambda frame: b"%d" % next(content))
+    watch = StandstillWatch(reported.append, threading.get_ident(), threading.get_native_id())
+    site = Site(e.LoopSite(file="f.py", loop_line=1, last_line=2, line=1))
+    stack = Stack(read=[(standing.__code__, 10, "user", {})])
+    for number in range(600):
+        if number == 200:
+            content = itertools.repeat(0)
+        if number == 500 and goes_on:
+            content = itertools.count()
+        watch.take(number / 10, stack, Seen(SYNC, sites=(site,)), 5e-5 if 200 <= number < 500 else 5e-3)
+        watch.look(number / 10, None, None, None)
+    assert any(each.over for each in reported) is is_over
+    assert reported
 
 
 def test_work_outside_a_loop_is_no_iteration():

@@ -42,6 +42,10 @@ that neither runs nor moves."""
 _INTERVALS_KEPT = 1000
 _POLL_SECONDS = 3e-4
 """CPU time between two samples that a wait for a result needs at most (50 µs were measured, on an idle machine)."""
+_FIRST_CONTENT_SECONDS, _CONTENT_SECONDS = 0.1, 1.0
+"""The user's frames are read as seldom as this: until it is known that they change, and then. A reading takes some
+tenths of a millisecond."""
+_CONTENTS_KEPT = 8
 _CONTENT_FRAMES = 4
 """Number of the user's innermost frames in which a change is looked for."""
 _THREADS_AT_MOST, _FRAMES_AT_MOST = 32, 24
@@ -73,8 +77,11 @@ class StandstillWatch:
         self._innermost: SampledFrame | None = None
         self._called_back: SampledFrame | None = None
         """The user's innermost frame, if a compiled function called it back: the line of `Seen` is the outer one."""
-        self._content = b""
-        """What the user's frames held at the last sample that found the thread where it was; empty if unknown."""
+        self._contents: dict[_Position, bytes] = {}
+        """What the user's frames held when they were last read at a position; empty if that is unknown."""
+        self._content_due = 0.0
+        self._changes = 0
+        """How often they held something else at the same position: in a loop that changes nothing, they never do."""
         self._ran = 0.0
         self._reported: float | None = None
         self._due = 0.0
@@ -112,20 +119,36 @@ class StandstillWatch:
         position = tuple((id(code), offset) for code, offset, kind, _ in reversed(stack.read) if kind == USER)
         if staged or ran or position != self._position or self._moved is None:
             self._moved = now
+        # A loop that waits for each result is found in the wait by every sample. Where no events tell its iterations,
+        # they show in that the thread ran in between. JAX looks for signals five times a second while it waits: what
+        # ran for no longer has gone round only if something in the user's frames has changed.
+        ran = ran or 0.0
+        waits = self._followed is None and ran > 0 and self._worked and bool(seen.sites)
+        is_known = self._changes >= FEWEST
+        has_changed = not is_known
+        if waits and now >= self._content_due:
+            self._content_due = now + (_CONTENT_SECONDS if is_known else _FIRST_CONTENT_SECONDS)
+            has_changed |= self._has_changed(position, frame)
         if position == self._position:
-            # A loop that waits for each result is found in the wait by every sample. Where no events tell its
-            # iterations, they show in that the thread ran in between. JAX looks for signals five times a second while
-            # it waits: one that ran for no longer has gone round only if something in the user's frames has changed.
-            if self._followed is None and ran and self._worked and seen.sites:
-                content, self._content = self._content, b"" if ran > _POLL_SECONDS else user_content(frame)
-                if not self._content or self._content != content:
-                    self._pass(now)
+            # what ends a standstill may be an interrupt, which takes longer than such a look
+            if waits and (has_changed or (ran > _POLL_SECONDS and self._reported is None)):
+                self._pass(now)
             return
-        self._content = b""
         before, self._position, self._still = self._position, position, now
         both = next((pair for pair in zip(before, position, strict=False) if pair[0] != pair[1]), None)
         if both is not None and both[0][0] == both[1][0] and both[1][1] < both[0][1] and self._worked:
             self._pass(now)
+
+    def _has_changed(self, position: _Position, frame: FrameType | None) -> bool:
+        """Read the user's frames; return whether they hold something else than before, also where that is unknown."""
+        before, self._contents[position] = self._contents.get(position), user_content(frame)
+        if len(self._contents) > _CONTENTS_KEPT:
+            del self._contents[next(iter(self._contents))]
+        if not before:
+            return True
+        changed = self._contents.get(position) != before
+        self._changes += changed
+        return changed
 
     def note_pause(self, seconds: float) -> None:
         """Note that the whole process did not run for so long: no iteration was missing meanwhile."""
