@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -243,6 +244,14 @@ def _events(kind: str, steps: int) -> Iterator[Any]:
         **run, workload="train.py", variant="program", device="host", status="ok", wall_seconds=wall, **at
     )
     yield e.SessionClosed(**at)
+
+
+def growing(began: float) -> Iterator[Any]:
+    """The events of a program that began at this monotonic time, and a sample window for each of its seconds."""
+    *start, window = islice(_events("usual", 10), 4)
+    yield from (replace(event, monotonic_seconds=began) for event in start)
+    for second in count():
+        yield replace(window, began_seconds=began + second, monotonic_seconds=began + second + 1.0)
 
 
 if __name__ == "__main__":
