@@ -49,8 +49,10 @@ class JaxFinder:
         try:
             for other in list(sys.meta_path):
                 find = getattr(other, "find_spec", None)
-                if spec is None and other is not self and find is not None:
+                if other is not self and find is not None:
                     spec = find(name, path, target)
+                if spec is not None:
+                    break
         finally:
             self._looking = False
         if spec is not None and spec.loader is not None:
