@@ -249,7 +249,13 @@ def _shorten(value: Any) -> Any:
 def fields_of(row: object) -> dict[str, Any]:
     """Return the JSON form of an event or a row. Not `asdict`, which copies each number of each list."""
     values: dict[str, Any] = {}
-    for name, flat in _layouts.get(type(row)) or _layout(type(row)):
+    kind = type(row)
+    layout = _layouts.get(kind)
+    if layout is None:
+        if not is_dataclass(kind):
+            raise TypeError(f"{kind.__name__} cannot be part of an event")
+        _layouts[kind] = layout = tuple((item.name, "flat" in item.metadata) for item in fields(kind))
+    for name, flat in layout:
         if flat:
             values |= fields_of(getattr(row, name))
         else:
@@ -261,13 +267,6 @@ _ENCODER = json.JSONEncoder(default=fields_of, allow_nan=False, ensure_ascii=Fal
 _layouts: dict[type[Any], tuple[tuple[str, bool], ...]] = {}
 """Fields of a class, and whether those of their values take their place. A program waits for its events, and
 `dataclasses.fields` is half of what the encoding of one takes."""
-
-
-def _layout(kind: type[Any]) -> tuple[tuple[str, bool], ...]:
-    if not is_dataclass(kind):
-        raise TypeError(f"{kind.__name__} cannot be part of an event")
-    _layouts[kind] = layout = tuple((item.name, "flat" in item.metadata) for item in fields(kind))
-    return layout
 
 
 def finite(value: float | None) -> float | None:

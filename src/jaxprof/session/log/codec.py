@@ -127,11 +127,16 @@ def decode_line(line: bytes) -> Event:
     match = _TYPE.match(line)
     try:
         name = match.group(1) if match else _TAG.decode(line).type.encode()
-        decode = _DECODERS.get(name) or _new_decoder(name)
+        decode = _DECODERS.get(name)
         if decode is None:
-            if match:
-                msgspec.json.decode(line)  # a torn line can begin like an unknown type
-            raise UnknownEvent(name.decode())
+            cls = event_type(name.decode())
+            if cls is None:
+                if match:
+                    msgspec.json.decode(line)  # a torn line can begin like an unknown type
+                raise UnknownEvent(name.decode())
+            if limit_numbers(cls):
+                _OPEN.add(cls)
+            decode = _DECODERS[name] = _decode_planned if cls is RunPlanned else msgspec.json.Decoder(cls).decode
         event: Event = _shallow(decode(line))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"not an event: {error}") from error
@@ -143,16 +148,6 @@ def _shallow(decoded: T) -> T:
     if type(decoded) in _OPEN and not are_bounded(decoded):
         raise msgspec.ValidationError(f"a number is out of bounds, or it has {DEPTH.words}. {DEPTH.hint}")
     return decoded
-
-
-def _new_decoder(name: bytes) -> Callable[[bytes], Any] | None:
-    cls = event_type(name.decode())
-    if cls is None:
-        return None
-    if limit_numbers(cls):
-        _OPEN.add(cls)
-    decode = _DECODERS[name] = _decode_planned if cls is RunPlanned else msgspec.json.Decoder(cls).decode
-    return decode
 
 
 def _decode_planned(line: bytes) -> RunPlanned:
