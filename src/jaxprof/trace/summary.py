@@ -49,7 +49,7 @@ from jaxprof.trace.intervals import (
     union_by_group,
 )
 from jaxprof.trace.launch import launches_of, transfers_of
-from jaxprof.trace.model import ABSENT, LONGEST_PS, NO_OP, PS, Counter, Flags, Ints, Lane, Program, Trace, program_proto
+from jaxprof.trace.model import ABSENT, LONGEST_PS, NO_OP, PS, Flags, Ints, Lane, Program, Trace, program_proto
 from jaxprof.trace.passes import compile_passes
 from jaxprof.trace.steps import Steps, steps_of
 from jaxprof.trace.trust import trust_rows
@@ -331,7 +331,14 @@ def timeline_text(trace: Trace, limit: int = INTERVALS_KEPT) -> str:
             times = np.concatenate([counter.times for counter in same])
             order = np.argsort(times, kind="stable")
             values = np.concatenate([counter.values for counter in same])
-            payload["counters"].append(_counter(Counter(device, name, unit, times[order], values[order])))
+            times, values = _nanoseconds(times[order]), values[order]
+            # The points at which the value changes; of several values within a nanosecond the last.
+            last = np.append(times[1:] != times[:-1], [True])
+            times, values = times[last], values[last]
+            changes = np.concatenate([[True], values[1:] != values[:-1]])[:COUNTS_KEPT]
+            times, values = times[:COUNTS_KEPT][changes], values[:COUNTS_KEPT][changes]
+            points = {"time": np.diff(times, prepend=0).tolist(), "value": values.tolist()}
+            payload["counters"].append({"device": device, "name": name, "unit": unit, **points})
     return json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -374,22 +381,6 @@ def _omissions(lane: Lane, rows: Ints, span: tuple[int, int]) -> dict[str, Any]:
     return {
         "left_out": len(lane) - len(rows),
         "active": {"start": int(_nanoseconds(begins)[0]), "step": step // 1000, "busy": _nanoseconds(active).tolist()},
-    }
-
-
-def _counter(counter: Counter) -> dict[str, Any]:
-    """Return the points at which the counter's value changes; of several values within a nanosecond the last."""
-    times = _nanoseconds(counter.times)
-    last = np.append(times[1:] != times[:-1], [True])
-    times, values = times[last], counter.values[last]
-    changes = np.concatenate([[True], values[1:] != values[:-1]])[:COUNTS_KEPT]
-    times, values = times[:COUNTS_KEPT][changes], values[:COUNTS_KEPT][changes]
-    return {
-        "device": counter.device,
-        "name": counter.name,
-        "unit": counter.unit,
-        "time": np.diff(times, prepend=0).tolist(),
-        "value": values.tolist(),
     }
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
@@ -45,7 +46,12 @@ def scripts_with_jax(folder: Path) -> list[Path]:
             ]
     except OSError:
         return []
-    return [path for _, path in sorted(dated, reverse=True)[:MOST_READ] if imports_jax(_head(path))]
+    found: list[Path] = []
+    for _, path in sorted(dated, reverse=True)[:MOST_READ]:
+        with suppress(OSError), path.open("rb") as file:
+            if imports_jax(file.read(HEAD_BYTES)):
+                found.append(path)
+    return found
 
 
 @frozen
@@ -75,11 +81,3 @@ def functions_of(path: Path) -> list[SourceFunction]:
         for node in tree.body
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
     ]
-
-
-def _head(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(HEAD_BYTES)
-    except OSError:
-        return b""

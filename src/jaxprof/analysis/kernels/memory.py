@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from jaxprof.analysis.kernels.out_of_memory import OutOfMemory, read_out_of_memory
 from jaxprof.analysis.opener import module_of
 from jaxprof.base.values import frozen
-from jaxprof.events import BuffersReported, HeldBuffer, MemoryReported
+from jaxprof.events import BuffersReported, MemoryReported
 from jaxprof.session import Run, Session
 
 if TYPE_CHECKING:
@@ -151,26 +151,24 @@ def _picture_from_report(event: BuffersReported, estimate: MemoryPicture | None,
     from jaxprof.hlo.kernels.liveness import LiveValue
 
     alive = {buffer.instruction for buffer in estimate.buffers if buffer.at_peak} if estimate is not None else None
+    buffers: list[LiveValue] = []
+    for row in event.buffers:
+        at_peak: bool | None = False
+        if row.kind in ("argument", "constant") or (alive is not None and row.instruction in alive):
+            at_peak = True
+        elif alive is None or row.shared_with:
+            # Memory that several values use in turn has the name of one of them; at the peak it may hold another.
+            at_peak = None
+        buffers.append(LiveValue(**asdict(row), at_peak=at_peak))
     return MemoryPicture(
         source=event.source,
         peak_bytes=event.peak_bytes,
         parts=_largest_first({kind: size for kind, size in event.parts.items() if kind in KINDS}),
-        buffers=tuple(LiveValue(**asdict(row), at_peak=_is_at_peak(row, alive)) for row in event.buffers),
+        buffers=tuple(buffers),
         live_bytes=estimate.live_bytes if estimate is not None else tuple(event.live_bytes),
         asked_bytes=asked,
         schedule=estimate.schedule if estimate is not None else None,
     )
-
-
-def _is_at_peak(row: HeldBuffer, alive: set[str] | None) -> bool | None:
-    if row.kind in ("argument", "constant"):
-        return True
-    if alive is None:
-        return None
-    if row.instruction in alive:
-        return True
-    # Memory that several values use in turn has the name of one of them; at the peak it may hold another.
-    return None if row.shared_with else False
 
 
 def memory_of_dump(stages: ModuleStages) -> MemoryPicture | None:

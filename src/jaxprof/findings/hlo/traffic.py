@@ -45,21 +45,17 @@ def _only(scene: Scene, doing: Set[str], beside: Set[str]) -> list[Kernel]:
     saves="all",
 )
 def layout_copy(scene: Scene) -> Iterator[Finding]:
-    kernels = [
-        kernel
-        for kernel in _only(scene, {"copy", "transpose"}, _AROUND)
-        if reorders(kernel.instruction) and not _serves_convolution(scene, kernel)
-    ]
+    kernels: list[Kernel] = []
+    for kernel in _only(scene, {"copy", "transpose"}, _AROUND):
+        # XLA itself reorders an array for a convolution, which a program cannot change.
+        near = (*kernel.instruction.users, *kernel.instruction.operand_instructions())
+        beside = (scene.kernel_of.get(id(instruction)) for instruction in near)
+        is_xlas = kernel.source is None and any(each.kind == "convolution" for each in beside if each is not None)
+        if reorders(kernel.instruction) and not is_xlas:
+            kernels.append(kernel)
     yield from gather(
         "layout_copy", kernels, "kernel only rewrites", "kernels only rewrite", "arrays in another order: {bytes} a run"
     )
-
-
-def _serves_convolution(scene: Scene, kernel: Kernel) -> bool:
-    """Return whether XLA itself reorders an array for a convolution, which a program cannot change."""
-    near = (*kernel.instruction.users, *kernel.instruction.operand_instructions())
-    beside = (scene.kernel_of.get(id(instruction)) for instruction in near)
-    return kernel.source is None and any(each.kind == "convolution" for each in beside if each is not None)
 
 
 @check(
