@@ -520,8 +520,9 @@ def test_the_end_of_a_capture_on_the_samplers_thread_is_no_stop():
 
 
 def standing(
-    *positions, kind=COMPILED, until=60.0, ran_until=0.0, followed=None, paused_at=-1, each=lambda seconds: None
-):
+    *positions, kind=COMPILED, until=60.0, ran_until=0.0, ran=0.01, followed=None, paused_at=-1,
+    each=lambda seconds: None,
+):  # fmt: skip
     """What a watch reports of a program in whose samples, a tenth of a second apart, one function of the user's is at
     these offsets in turn, and at the last one until then; its thread runs between the samples before `ran_until`. The
     process is paused for five seconds before `paused_at`."""
@@ -533,7 +534,7 @@ def standing(
         if number == 10 * paused_at:
             watch.note_pause(5.0)
         offset = positions[min(number, len(positions) - 1)]
-        watch.take(number / 10, Stack(read=[(code, offset, "user", {})]), Seen(kind), 0.01 * (number / 10 < ran_until))
+        watch.take(number / 10, Stack(read=[(code, offset, "user", {})]), Seen(kind), ran * (number / 10 < ran_until))
         watch.look(number / 10, followed, 7, None)
     return reported
 
@@ -566,6 +567,7 @@ def test_thread_that_never_runs_is_reported_before_any_iteration():
     assert (reported[0].since_seconds, reported[0].usual_seconds) == (pytest.approx(0.4, abs=0.1), 0.0)
     assert standing(20, kind=HOST)[0].since_seconds == 0.0, "JAX was never used"
     assert standing(*[10, 40] * 2, 20, ran_until=60.0, followed=3) == [], "it runs"
+    assert standing(*[10, 40] * 2, 20, ran_until=60.0, ran=5e-5)[0].usual_seconds == 0.0, "it looks for signals"
 
 
 @pytest.mark.parametrize(

@@ -117,12 +117,12 @@ class StandstillWatch:
         self._called_back = next(own, None) if seen.kind == CALLBACK else None
         self._worked = not staged and (self._worked or seen.works or seen.kind == SYNC)
         position = tuple((id(code), offset) for code, offset, kind, _ in reversed(stack.read) if kind == USER)
-        if staged or ran or position != self._position or self._moved is None:
+        ran = ran or 0.0
+        if staged or ran > _POLL_SECONDS or position != self._position or self._moved is None:
             self._moved = now
         # A loop that waits for each result is found in the wait by every sample. Where no events tell its iterations,
         # they show in that the thread ran in between. JAX looks for signals five times a second while it waits: what
         # ran for no longer has gone round only if something in the user's frames has changed.
-        ran = ran or 0.0
         waits = self._followed is None and ran > 0 and self._worked and bool(seen.sites)
         is_known = self._changes >= FEWEST
         has_changed = not is_known
