@@ -4,6 +4,7 @@ what is torn or deleted costs only itself. `tests/cli/test_job.py` has folders a
 import os
 import shutil
 import socket
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -180,6 +181,24 @@ def test_watch_reports_a_stall_and_its_end_once(tmp_path):
     finally:
         for writer in writers:
             writer.close()
+
+
+def test_a_watch_looks_often_while_it_has_said_nothing(tmp_path):
+    """Processes that wait report it long before the one that they wait for is known to be to blame."""
+    said: list[str] = []
+    watch = JobWatch(tmp_path, said.append)
+    header, events = recording(0, 2, *loop(), wall=None)
+    with closing(LogWriter(header, session_path(tmp_path, 0))) as writer:
+        for event in events:
+            writer.append(event)
+        for now in range(0, 200, 5):
+            writer.append(program_events.stands(10.0))
+            watch.look(float(now))
+        assert said == []
+        for now in range(200, 225, 5):
+            writer.append(program_events.stands(30.0, until=70.0))
+            watch.look(float(now))
+    assert len(said) == 1
 
 
 def test_a_watch_says_a_failure_that_came_during_its_pause(tmp_path):

@@ -17,8 +17,8 @@ from jaxprof.base.files import open_regular
 from jaxprof.session.files import EXTENSION
 
 LOOK_SECONDS = 5.0
-LONGEST_SECONDS = 300.0
-"""The pause between two readings of a job doubles up to this, as long as they find the same."""
+LONGEST_SECONDS, LONGEST_UNSAID_SECONDS = 300.0, 20.0
+"""The pause between two readings of a job doubles up to this, as long as they find the same, or nothing yet."""
 _BEGIN = re.compile(rb'"type":"(standstill_seen|silence_seen|program_ended)"')
 _SAID = ("process_standstill", "process_failed")
 
@@ -74,7 +74,7 @@ class JobWatch:
         if self._over.is_set():
             return
         if said == self._said:
-            self._pause = min(2 * self._pause, LONGEST_SECONDS)
+            self._pause = min(2 * self._pause, LONGEST_SECONDS if said else LONGEST_UNSAID_SECONDS)
         else:
             self._pause = LOOK_SECONDS
             if not said:
