@@ -18,7 +18,7 @@ optimizer = optax.scale_by_lbfgs()
 update = jax.jit(optimizer.update)
 place = jnp.zeros(200)
 state = optimizer.init(place)
-for _ in range(int(30 * float(sys.argv[1] if len(sys.argv) > 1 else 1))):
+for _ in range(int(8 * float(sys.argv[1] if len(sys.argv) > 1 else 1))):
     height, slope = value_and_slope(place)
     move, state = update(slope, state, place)
     place = optax.apply_updates(place, jax.tree.map(lambda each: -1e-3 * each, move))
