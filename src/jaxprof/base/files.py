@@ -9,10 +9,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import select
 import stat
 import zlib
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
@@ -31,8 +33,20 @@ _PIECE = 1 << 24  # bytes of an archive that are unpacked at once
 _LARGEST_SOURCE = 1 << 24  # bytes; what is larger was not written by a person
 MOST_SOURCES = 200
 """Number of source files whose digest a run keeps."""
+_INSTALLED = re.compile(
+    r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python3\.\d+[/\\]|^<frozen "
+    r"|[/\\]jaxprof[/\\](?:engine|measure|program|recorder)[/\\]"
+)
+"""Files of installed packages, of Python itself, and of jaxprof where it compiles or records."""
 PARTIAL = ".partial"
 PRIVATE = 0o600
+
+
+@lru_cache(maxsize=4096)
+def is_own(file: str) -> bool:
+    """Return whether the source file is the user's rather than an installed package's. A notebook cell is the
+    user's."""
+    return _INSTALLED.search(file) is None
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:

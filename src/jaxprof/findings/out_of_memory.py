@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from jaxprof.analysis.kernels.out_of_memory import OutOfMemory
+from jaxprof.base.files import is_own
 from jaxprof.base.grouping import grouped
 from jaxprof.base.text import safe
 from jaxprof.base.units import and_more, bytes_, counted, integer
 from jaxprof.events import HeldBuffer, LineArrays, RemedyTried, SourceLocation
-from jaxprof.hlo.source import is_own
 
 _LINES_NAMED = 3
 ON_CHIP_FIX = (

@@ -18,6 +18,7 @@ from jaxprof.analysis.runs.run_result import result
 from jaxprof.analysis.runs.speedup import AbVersus
 from jaxprof.analysis.runs.warnings import ENTRIES as WARNINGS
 from jaxprof.analysis.target import command
+from jaxprof.base.files import is_own
 from jaxprof.base.grouping import grouped
 from jaxprof.base.units import integer, seconds
 from jaxprof.events import SourceLocation, WarningRaised
@@ -42,7 +43,6 @@ from jaxprof.findings.out_of_memory import (
 )
 from jaxprof.findings.trials import compile_seconds_beside_none, times_tried, trial_of
 from jaxprof.findings.xla_parts import shortening, work_text
-from jaxprof.hlo.source import is_own
 from jaxprof.session import Run, Session
 from jaxprof.session.run import IMPORTED
 

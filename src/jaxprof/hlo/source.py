@@ -12,10 +12,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import accumulate
 from typing import Final, NamedTuple
 
+from jaxprof.base.files import is_own
 from jaxprof.base.values import frozen
 from jaxprof.hlo.text.syntax import STRING, unquote
 
@@ -99,19 +100,8 @@ class Frame(NamedTuple):
 
 _NOWHERE = Frame("", "", 0)
 
-_INSTALLED = re.compile(
-    r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python3\.\d+[/\\]|^<frozen "
-    r"|[/\\]jaxprof[/\\](?:engine|measure|program)[/\\]"
-)
-"""Files of installed packages, of Python itself, and of the process in which jaxprof compiles."""
 _STARTING = re.compile(r"^<frozen |[/\\]jaxprof[/\\](?:engine|measure|program)[/\\]")
 """Files that start a program, and are no origin of anything in it."""
-
-
-@lru_cache(maxsize=4096)
-def is_own(file: str) -> bool:
-    """Return whether the file is the user's rather than an installed package's. A notebook cell is the user's."""
-    return _INSTALLED.search(file) is None
 
 
 def own_and_library(stack: Iterable[Frame]) -> tuple[Frame | None, Frame | None]:

@@ -9,9 +9,10 @@ import jax.numpy as jnp
 import pytest
 
 from hlo.kernels.programs import compiled, only_kernel, written
+from jaxprof.base.files import is_own
 from jaxprof.hlo.kernels.kernels import kernels
 from jaxprof.hlo.kernels.origin import HloSourceLocation, OpPath, op_path, origin_columns, source_of
-from jaxprof.hlo.source import Frame, is_own, own_and_library, own_files
+from jaxprof.hlo.source import Frame, own_and_library, own_files
 from jaxprof.hlo.source_lines import LineOrigin, without_locations
 from jaxprof.hlo.text.parse import module
 from jaxprof.tui.hlo.modules import HloDocument

@@ -16,10 +16,10 @@ import re
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from jaxprof.base.files import is_own
 from jaxprof.base.units import integer, seconds
 from jaxprof.base.values import field, frozen
 from jaxprof.events import NOWHERE, SilenceSeen, SourceLocation, StandstillSeen, ThreadStack
-from jaxprof.hlo.source import is_own
 
 if TYPE_CHECKING:
     from jaxprof.session import RecordedProgram

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
+from jaxprof.base.files import is_own
 from jaxprof.base.system_wait import ProcessMemory, processor_seconds, system_wait
 from jaxprof.events import NOWHERE, Heartbeat, ProgramStopped, SilenceSeen, SourceLocation, SystemWait, ThreadStack
 
@@ -131,7 +132,7 @@ class SilenceWatch:
         self._due, self._silent = now + max(SILENT_SECONDS, SILENCE_SHARE * quiet), heard
         state, call, file = system_wait(self._pid, self._pid)
         frames = remote_stack(self._pid, layout or {})
-        users = (frame for frame in frames if not any(part in frame.file for part in _LIBRARIES))
+        users = (frame for frame in frames if is_own(frame.file))
         (began, before), self._used = self._used, (now, processor_seconds(self._pid))
         used = self._used[1]
         return SilenceSeen(
@@ -151,7 +152,6 @@ _BYTES_AT = 32
 """Where the content of a `bytes` object begins, in all Pythons of 64 bits."""
 _SHIM = "<shim>"
 """File of the frame that Python 3.12 puts between C and the Python that it calls."""
-_LIBRARIES = ("/site-packages/", "/dist-packages/", "/lib/python3", "<frozen", "/jaxprof/recorder/")
 
 
 def remote_stack(process: int, layout: Mapping[str, int]) -> list[SourceLocation]:

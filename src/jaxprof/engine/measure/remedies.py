@@ -20,13 +20,13 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
+from jaxprof.base.files import is_own
 from jaxprof.base.grouping import grouped
 from jaxprof.engine.measure.control import Cancelled, CapReached, Reporter
 from jaxprof.engine.measure.stages import StagedProgram
 from jaxprof.engine.measure.static_leaves import as_jitted
 from jaxprof.engine.measure.trials import ProgramChange, donatable
 from jaxprof.events import NOWHERE, MemoryReported, RemedyTried, SourceLocation
-from jaxprof.hlo.source import is_own
 from jaxprof.hlo.text.parse import module as read_module
 from jaxprof.workloads.callables import arguments_by_name, function_as_written
 

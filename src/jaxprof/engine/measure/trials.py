@@ -23,10 +23,10 @@ import jax
 import jax.numpy as jnp
 
 from jaxprof.base.errors import JaxprofError
+from jaxprof.base.files import is_own
 from jaxprof.engine.measure.jax_settings import override
 from jaxprof.engine.measure.static_leaves import as_jitted
 from jaxprof.events import SourceLocation, TrialReached
-from jaxprof.hlo.source import is_own
 
 _SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "rbg": {"jax_default_prng_impl": "rbg"},

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Literal
 
 from jaxprof.analysis.programs.functions import WORTH_EXACT, FunctionCompiles
 from jaxprof.analysis.programs.result import NOT_SEEN, ProgramResult
+from jaxprof.base.files import is_own
 from jaxprof.base.grouping import Pair, pair_up, pairs
 from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding
 from jaxprof.findings.compare import Difference, FigureDifference, figures
 from jaxprof.findings.programs.claims import Claims
-from jaxprof.hlo.source import is_own
 from jaxprof.stats.comparison import ONE_LAUNCH
 
 if TYPE_CHECKING:

@@ -19,10 +19,11 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from jaxprof.base.files import is_own
 from jaxprof.base.values import frozen
 from jaxprof.hlo import not_collecting
 from jaxprof.hlo.kernels.opcodes import CONTROL
-from jaxprof.hlo.source import Frame, is_own, own_and_library
+from jaxprof.hlo.source import Frame, own_and_library
 from jaxprof.hlo.text.plain import plain_instructions
 from jaxprof.hlo.text.record import Metadata, read_metadata
 
