@@ -14,12 +14,8 @@ from jaxprof.analysis.runs.ab import sides_beside
 from jaxprof.base.errors import UsageError
 from jaxprof.base.units import seconds
 from jaxprof.facts.comparisons import answer
-from jaxprof.findings.compare.session_difference import (
-    PhaseDifference,
-    RunDifference,
-    SessionDifference,
-    session_difference,
-)
+from jaxprof.findings.compare import FigureDifference
+from jaxprof.findings.compare.session_difference import RunDifference, SessionDifference, session_difference
 from jaxprof.report.comparison import comparison_pieces
 from jaxprof.report.program_words import words
 from jaxprof.report.renderers import Headline, Piece, Prose
@@ -27,7 +23,7 @@ from jaxprof.session import Session
 from jaxprof.session.log import load
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import ReportDialog, report_dialog
-from jaxprof.tui.kit.drawing import EIGHTHS, cell
+from jaxprof.tui.kit.drawing import bar, cell
 from jaxprof.tui.kit.format import speedup_style
 
 if TYPE_CHECKING:
@@ -97,11 +93,11 @@ NUMBER = 9
 def back_to_back(pair: RunDifference, width: int) -> Iterator[Content]:
     """Yield a line for each time that both sides have: the first's, a bar, the second's. The bar grows from the middle
     towards the faster side, by the logarithm of the ratio; green and red are verdicts, as in the table below."""
-    rows: list[tuple[str, float, float, str]] = []
-    for row in pair.program.states if pair.program else pair.phases:
-        if row.before and row.after:
-            style = speedup_style(row.times) if isinstance(row, PhaseDifference) else "$bar"
-            rows.append((words(row.code) if pair.program else row.code, row.before, row.after, style))
+    if pair.program is not None:
+        timed: list[tuple[str, FigureDifference, str]] = [(words(row.code), row, "$bar") for row in pair.program.states]
+    else:
+        timed = [(row.code, row, speedup_style(row.times)) for row in pair.phases]
+    rows = [(name, row.before, row.after, style) for name, row, style in timed if row.before and row.after]
     names = max((len(name) for name, *_ in rows), default=0)
     half = min(24, (width - names - 2 * NUMBER - 5) // 2)
     if not rows or half < 4:
@@ -112,47 +108,34 @@ def back_to_back(pair: RunDifference, width: int) -> Iterator[Content]:
     largest = max([2.0, *(max(before / after, after / before) for _, before, after, _ in rows)])
     for name, before, after, style in rows:
         ratio = math.log(before / after, largest)
-        full, rest = divmod(round(abs(ratio) * half * 8), 8)
-        drawn = "█" * full + (EIGHTHS[rest] if rest else "")
-        right = Content.styled(drawn.ljust(half), style)
-        # no character fills a column from its right, so the last one to the left is drawn as what it leaves
-        left = Content.assemble(
-            " " * (half - len(drawn)), (EIGHTHS[8 - rest] if rest else "", f"{style} reverse"), ("█" * full, style)
-        )
-        blank = " " * half
-        yield Content.assemble(
-            cell(name, names, "$text-muted"),
-            "  ",
-            cell(seconds(before), NUMBER, right=True),
-            " ",
-            *((left, "│", blank) if ratio < 0 else (blank, "│", right)),
-            " ",
-            cell(seconds(after), NUMBER),
-        )
+        halves = round(max(0.0, -ratio) * half * 2)
+        left = ("▐" * (halves % 2) + "█" * (halves // 2)).rjust(half)
+        first, second = cell(seconds(before), NUMBER, right=True), cell(seconds(after), NUMBER)
+        bars = ((f" {left}", style), "│", bar(ratio, half, style, track=""), " ")
+        yield Content.assemble((f"{name:{names}}  ", "$text-muted"), first, *bars, second)
     yield Content("")
 
 
-def pictured(difference: SessionDifference) -> Iterator[Piece | Callable[[int], Iterable[Content]]]:
+def report_with_bars(difference: SessionDifference) -> Iterator[Piece | Callable[[int], Iterable[Content]]]:
     """Yield the report, with both sides back to back below its head where there is one pair of runs."""
     pair = difference.runs[0] if len(difference.runs) == 1 else None
     if pair is not None and pair.program is None:
         yield from (*verdict(pair), partial(back_to_back, pair))
-    head = Prose(answer(pair), "", 2) if pair is not None else None
     for piece in comparison_pieces(difference):
         yield piece
-        if pair is not None and piece == head:
+        if pair is not None and pair.program is not None and piece == Prose(answer(pair), "", 2):
             yield from ("", partial(back_to_back, pair))
 
 
 def of_runs(session: Session, first: str, second: str) -> ReportDialog:
     title = f"{session.runs[first].label} and {session.runs[second].label}"
     return report_dialog(
-        title, lambda: pictured(session_difference(session, session, run_before=first, run_after=second))
+        title, lambda: report_with_bars(session_difference(session, session, run_before=first, run_after=second))
     )
 
 
 def of_sessions(first: Path, second: Path) -> ReportDialog:
     return report_dialog(
         f"{first.stem} and {second.stem}",
-        lambda: pictured(session_difference(load(first, Session), load(second, Session))),
+        lambda: report_with_bars(session_difference(load(first, Session), load(second, Session))),
     )
