@@ -240,13 +240,29 @@ def _session_line(name: str, session: Session) -> str:
     return safe(f"{name}: {header.session}  ·  {header.created}  ·  {header.host}  ·  {session.state_words}")
 
 
-def comparison_pieces(difference: SessionDifference) -> Iterator[Piece]:
+def comparison_head(difference: SessionDifference) -> Iterator[Piece]:
+    """Yield what was not seen, and what explains all that follows: the answer of programs, the verdict of two runs of
+    one session."""
     notices = unseen_of(difference)
     yield from (Prose(notice, "note: ") for notice in notices)
     yield from [""] * bool(notices)
-    for pair in difference.runs:  # what explains all that follows
+    for pair in difference.runs:
+        phase = next((phase for phase in pair.phases if phase.code == "run"), None)
         if pair.program is not None:
             yield from (Prose(answer(pair), "", 2), "")
+        elif difference.before is difference.after and pair.side is None and phase and phase.times.ratio is not None:
+            speedup = phase.times
+            ours, theirs = pair.before.plan.variant, pair.after.plan.variant
+            if ours == theirs:
+                ours, theirs = (f"{run.plan.variant} ({run.id})" for run in (pair.before, pair.after))
+            start = f"{theirs} against {ours}: " if speedup.verdict == "inconclusive" else f"{theirs} is "
+            yield Headline(start + speedup.words(ours))
+            medians = f"{seconds(phase.before)} → {seconds(phase.after)} a call, medians"
+            yield from (Prose(f"{speedup.ratio_text}  {speedup.basis}  ·  {medians}"), "")
+
+
+def comparison_body(difference: SessionDifference) -> Iterator[Piece]:
+    """Yield what differs: the environments, then for each pair of runs its tables."""
     if difference.before is difference.after:  # two of its runs
         yield _session_line("session", difference.before)
     else:

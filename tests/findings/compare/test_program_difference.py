@@ -8,7 +8,7 @@ from jaxprof import events as e
 from jaxprof.facts.comparisons import answer
 from jaxprof.findings.compare.session_difference import session_difference
 from jaxprof.findings.program_result import program_result
-from jaxprof.report.comparison import comparison_pieces
+from jaxprof.report.comparison import comparison_head
 from jaxprof.report.conclusion import difference_conclusion
 from report import sessions
 
@@ -57,7 +57,7 @@ def test_what_explains_the_rest_is_said_before_all_else(case):
     other, first = CHANGED[case]
     difference, _, text = compared(AS_IT_IS, other)
     assert text.startswith(first)
-    assert next(iter(comparison_pieces(difference))).text == text
+    assert next(iter(comparison_head(difference))).text == text
     assert difference_conclusion(difference, "new").cost == text
 
 
@@ -82,7 +82,7 @@ def test_what_a_cut_off_side_lacks_is_not_gone():
         assert {row.status for row in (*pair.program.functions, *pair.program.findings)} == {"unclear"}
         assert text.endswith("compiled functions: 1 not seen on a side that was cut off")
         name = "the second" if cut is sides[1] else "the first"
-        assert next(iter(comparison_pieces(difference))).text.startswith(f"{name}: its end was not recorded")
+        assert next(iter(comparison_head(difference))).text.startswith(f"{name}: its end was not recorded")
         assert difference_conclusion(difference, "new").certainty.startswith("not seen to its end: " + name)
     back = session_difference(whole, recorded(*made.loop())).runs[0].program
     assert {row.status for row in (*back.functions, *back.findings)} == {"gone"}

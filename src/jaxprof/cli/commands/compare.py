@@ -282,5 +282,7 @@ def _print_differences(differences: list[SessionDifference], form: str, next_com
     if form == "json":
         print_facts("comparison", {"comparisons": differences}, next_commands)
     else:
-        pieces = (("", *report.comparison_pieces(difference)) for difference in differences)
+        pieces = (
+            ("", *report.comparison_head(difference), *report.comparison_body(difference)) for difference in differences
+        )
         print_report(islice(report_lines(chain.from_iterable(pieces), WIDE), 1, None), form)

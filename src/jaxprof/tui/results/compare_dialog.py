@@ -13,12 +13,11 @@ from textual.content import Content
 from jaxprof.analysis.runs.ab import sides_beside
 from jaxprof.base.errors import UsageError
 from jaxprof.base.units import seconds
-from jaxprof.facts.comparisons import answer
 from jaxprof.findings.compare import FigureDifference
 from jaxprof.findings.compare.session_difference import RunDifference, SessionDifference, session_difference
-from jaxprof.report.comparison import comparison_pieces
+from jaxprof.report.comparison import comparison_body, comparison_head
 from jaxprof.report.program_words import words
-from jaxprof.report.renderers import Headline, Piece, Prose
+from jaxprof.report.renderers import Piece
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from jaxprof.tui.keys import key_of
@@ -71,21 +70,6 @@ def in_order(session: Session, marked: Sequence[str]) -> tuple[str, str]:
     return (second, first) if session.runs[first].plan.baseline == second else (first, second)
 
 
-def verdict(pair: RunDifference) -> Iterator[Piece]:
-    """Yield which of two runs of one session is faster, and on what that rests; nothing where the report says it."""
-    phase = next((phase for phase in pair.phases if phase.code == "run"), None)
-    if pair.side is not None or phase is None or phase.times.ratio is None:
-        return
-    runs, speedup = (pair.before, pair.after), phase.times
-    ours, theirs = (run.plan.variant for run in runs)
-    if ours == theirs:
-        ours, theirs = (f"{run.plan.variant} ({run.id})" for run in runs)
-    text = f"{theirs} against {ours}: " if speedup.verdict == "inconclusive" else f"{theirs} is "
-    yield Headline(text + speedup.words(ours))
-    medians = f"{seconds(phase.before)} → {seconds(phase.after)} a call, medians"
-    yield from (Prose(f"{speedup.ratio_text}  {speedup.basis}  ·  {medians}"), "")
-
-
 NUMBER = 9
 """Columns of a time, such as `41 min 7 s`, less what only a very long one has."""
 
@@ -118,13 +102,10 @@ def back_to_back(pair: RunDifference, width: int) -> Iterator[Content]:
 
 def report_with_bars(difference: SessionDifference) -> Iterator[Piece | Callable[[int], Iterable[Content]]]:
     """Yield the report, with both sides back to back below its head where there is one pair of runs."""
-    pair = difference.runs[0] if len(difference.runs) == 1 else None
-    if pair is not None and pair.program is None:
-        yield from (*verdict(pair), partial(back_to_back, pair))
-    for piece in comparison_pieces(difference):
-        yield piece
-        if pair is not None and pair.program is not None and piece == Prose(answer(pair), "", 2):
-            yield from ("", partial(back_to_back, pair))
+    yield from comparison_head(difference)
+    if len(difference.runs) == 1:
+        yield partial(back_to_back, difference.runs[0])
+    yield from comparison_body(difference)
 
 
 def of_runs(session: Session, first: str, second: str) -> ReportDialog:
