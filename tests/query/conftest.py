@@ -9,6 +9,7 @@ import pytest
 import program_events
 from folding import written
 from jaxprof import events as e
+from jaxprof.query.execution import SqlProcess
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from report import sessions
@@ -16,28 +17,25 @@ from report import sessions
 pytest.importorskip("duckdb")
 
 
-def in_this_process():
+class InThisProcess(SqlProcess):
     """A stand-in for the process of a query, which answers anew whenever its clock is started."""
-    import pyarrow as pa
 
-    from jaxprof.query.database import serve
-    from jaxprof.query.execution import SqlProcess
+    def __init__(self):
+        self.sink, self.source = io.BytesIO(), io.BytesIO()
 
-    class InThisProcess(SqlProcess):
-        def __init__(self):
-            self.sink, self.source = io.BytesIO(), io.BytesIO()
+    def start_clock(self):
+        import pyarrow as pa
 
-        def start_clock(self):
-            answer = io.BytesIO()
-            with suppress(pa.ArrowInvalid):  # at first the tables with rows are still to come
-                serve(io.BytesIO(self.sink.getvalue()), answer)
-            self.source = io.BytesIO(answer.getvalue()[self.source.tell() :])
+        from jaxprof.query.database import serve
 
-        def stop_clock(self): ...
+        answer = io.BytesIO()
+        with suppress(pa.ArrowInvalid):  # at first the tables with rows are still to come
+            serve(io.BytesIO(self.sink.getvalue()), answer)
+        self.source = io.BytesIO(answer.getvalue()[self.source.tell() :])
 
-        def close(self): ...
+    def stop_clock(self): ...
 
-    return InThisProcess
+    def close(self): ...
 
 
 @cache
@@ -55,7 +53,7 @@ def ask(sql, sources):
     from jaxprof.query import execution
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(execution, "SqlProcess", in_this_process())
+        patch.setattr(execution, "SqlProcess", InThisProcess)
         with execution.execute(sql, sources) as answer:
             return answer
 

@@ -250,7 +250,11 @@ def comparison_head(difference: SessionDifference) -> Iterator[Piece]:
         phase = next((phase for phase in pair.phases if phase.code == "run"), None)
         if pair.program is not None:
             yield from (Prose(answer(pair), "", 2), "")
-        elif difference.before is difference.after and pair.side is None and phase and phase.times.ratio is not None:
+        elif difference.before is not difference.after:
+            continue
+        elif pair.side is not None:
+            yield from (Prose(verdict_line(pair.side), "", 2), "")
+        elif phase is not None and phase.times.ratio is not None:
             speedup = phase.times
             ours, theirs = pair.before.plan.variant, pair.after.plan.variant
             if ours == theirs:
@@ -272,7 +276,7 @@ def comparison_body(difference: SessionDifference) -> Iterator[Piece]:
     yield from ("", environment_table(difference))
     for pair in difference.runs:
         yield from ("", Headline(title(pair)))
-        if pair.side is not None:
+        if pair.side is not None and difference.before is not difference.after:
             yield Prose(verdict_line(pair.side))
         if pair.program is None:
             yield Prose(answer(pair))

@@ -75,13 +75,14 @@ NUMBER = 9
 
 
 def back_to_back(pair: RunDifference, width: int) -> Iterator[Content]:
-    """Yield a line for each time that both sides have: the first's, a bar, the second's. The bar grows from the middle
-    towards the faster side, by the logarithm of the ratio; green and red are verdicts, as in the table below."""
+    """Yield a line for each time that differs: the first's, a bar, the second's. The bar grows from the middle towards
+    the faster side, by the logarithm of the ratio; green and red are verdicts, as in the table below."""
     if pair.program is not None:
         timed: list[tuple[str, FigureDifference, str]] = [(words(row.code), row, "$bar") for row in pair.program.states]
     else:
         timed = [(row.code, row, speedup_style(row.times)) for row in pair.phases]
     rows = [(name, row.before, row.after, style) for name, row, style in timed if row.before and row.after]
+    rows = [row for row in rows if max(row[1:3]) > 1.05 * min(row[1:3])]  # other bars would hardly be seen
     names = max((len(name) for name, *_ in rows), default=0)
     half = min(24, (width - names - 2 * NUMBER - 5) // 2)
     if not rows or half < 4:
