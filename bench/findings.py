@@ -69,7 +69,7 @@ def run_one(case: Case, form: str, python: str) -> Judged:
     with tempfile.TemporaryDirectory() as folder:
         outcome = run_case(case, Path(folder), python, FORMS[form])
         work = outcome.work_seconds
-        if form == "short" and outcome.exit_code == 0 and work < LEAST_SECONDS:
+        if form == "short" and not case.grows and outcome.exit_code == 0 and work < LEAST_SECONDS:
             most = FORMS["long"]
             outcome = run_case(case, Path(folder), python, min(most, WANTED_SECONDS / work) if work else most)
     return Judged(case, form, outcome, judge(case, outcome))

@@ -1,6 +1,7 @@
 # about: one jitted function, the coefficient is its argument
 # verdict: device-bound
 # forbid: *
+# allow: iterated_array
 import sys
 
 import jax
