@@ -20,7 +20,7 @@ def relax(field):
     return 0.5 * field + 0.125 * (jnp.roll(field, 1, 0) + jnp.roll(field, -1, 0) + jnp.roll(field, 1, 1))
 
 
-steps = int(2000 * float(sys.argv[1] if len(sys.argv) > 1 else 1))
+steps = int(8000 * float(sys.argv[1] if len(sys.argv) > 1 else 1))
 worker = subprocess.Popen([sys.executable, "-c", STATISTICS])
 field = jnp.ones((48, 48))
 for step in range(steps):

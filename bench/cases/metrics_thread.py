@@ -23,7 +23,7 @@ def statistics(done):
             counts[n % 97] = counts.get(n % 97, 0) + n  # <- cause
 
 
-steps = int(2000 * float(sys.argv[1] if len(sys.argv) > 1 else 1))
+steps = int(8000 * float(sys.argv[1] if len(sys.argv) > 1 else 1))
 done = threading.Event()
 worker = threading.Thread(target=statistics, args=(done,))
 worker.start()
