@@ -13,7 +13,6 @@ the harness reads, one `key: value` each:
     mended       the twin that has not the first expected finding; its own header forbids it
     needs        packages without which it cannot run
     path         a folder beside the case that stands on its PYTHONPATH
-    grows        what the factor makes larger, where it does not make the program longer: a short one stays as it is
 
 Its one argument is a factor on the number of steps; `bench/findings.py` runs them.
 """
@@ -31,7 +30,7 @@ from jaxprof.events import STAGES
 CASES: Final = Path(__file__).parent / "cases"
 VERDICTS: Final = ("host-bound", "dispatch-bound", "data-bound", "copy-bound", "device-bound", "compile-bound", "idle")
 NONE: Final = "-"
-_ONE: Final = ("about", "verdict", "expect", "forbid", "allow", "lines", "mended", "needs", "path", "grows")
+_ONE: Final = ("about", "verdict", "expect", "forbid", "allow", "lines", "mended", "needs", "path")
 _SEVERAL: Final = ("advice-not",)
 _OF_TIMED_LINES: Final = frozenset({"dispatch_bound"})
 """Findings that Python 3.11, which times no lines, cannot have."""
@@ -58,7 +57,6 @@ class Case:
     mended: str = ""
     needs: tuple[str, ...] = ()
     python_path: str = ""
-    grows: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +140,6 @@ def read_case(path: Path) -> Case:
         mended=one.get("mended", ""),
         needs=split_words(one.get("needs", "")),
         python_path=one.get("path", ""),
-        grows=one.get("grows", ""),
     )
 
 

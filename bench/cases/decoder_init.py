@@ -4,7 +4,6 @@
 # forbid: host_sync, data_waits, host_work, dispatch_bound, recompile_in_loop, slow_tracing
 # lines: many_tiny_jits@cause
 # mended: decoder_init_jitted
-# grows: the number of layers
 import sys
 
 import jax

@@ -1,7 +1,6 @@
 # about: the initialisation is one jitted function; the program is over soon
 # verdict: -
 # forbid: *
-# grows: the number of layers
 import sys
 
 import jax
