@@ -140,7 +140,7 @@ def program_difference(before: ProgramResult, after: ProgramResult) -> ProgramDi
         else row
         for row in found
     ]
-    ours, theirs = map(_known_states, (before, after))
+    ours, theirs = map(_seconds_by_state, (before, after))
     # What differs between the programs themselves, however long they ran.
     changes: list[Difference[str]] = []
     (script, arguments), (other_script, other_arguments) = map(_script_and_arguments, (before, after))
@@ -164,7 +164,7 @@ def program_difference(before: ProgramResult, after: ProgramResult) -> ProgramDi
     )
 
 
-def _known_states(program: ProgramResult) -> dict[str, float | None]:
+def _seconds_by_state(program: ProgramResult) -> dict[str, float | None]:
     """Return the seconds by state. A compilation that had not ended has no time that another could be compared with."""
     unfinished = {stage.stage for stage in program.running if not stage.thread}
     return {share.state: None if share.state in unfinished else share.seconds for share in program.timeline}

@@ -205,7 +205,7 @@ def origins_of(kernel: Instruction) -> Origins:
     """Return where a kernel came from, from its metadata or, if that is not plain, from its instructions."""
     module = kernel.computation.module
     texts = _metadata(kernel)
-    remembered = module.once(_remembered_origins)
+    remembered = module.once(_origin_memory)
     known = remembered.get(texts) if texts is not None else None
     if known is not None:
         return known
@@ -225,7 +225,7 @@ def origins_of(kernel: Instruction) -> Origins:
     return known
 
 
-def _remembered_origins(_: Module) -> dict[tuple[str, ...], Origins]:
+def _origin_memory(_: Module) -> dict[tuple[str, ...], Origins]:
     return {}
 
 
