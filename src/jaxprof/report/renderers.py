@@ -89,25 +89,25 @@ def _align(
         for row in cells:
             row[narrowed] = shorten(row[narrowed], widths[narrowed])
 
-    def place(at: int, cell: str) -> str:
+    def pad(at: int, cell: str) -> str:
         space = " " * (widths[at] - terminal_columns(cell))
         return space + cell if columns[at].is_right else cell + space
 
     for row in cells if any(cells[0]) else cells[1:]:
-        yield (indent + GAP.join([place(at, row[at]) for at in kept])).rstrip()
+        yield (indent + GAP.join([pad(at, row[at]) for at in kept])).rstrip()
 
-    def placing(at: int, column: Fact[Any]) -> Callable[[Any], str]:
+    def cell_drawer(at: int, column: Fact[Any]) -> Callable[[Any], str]:
         show = column.shown
 
-        def placed(value: Any) -> str:
-            return place(at, cut(show(value), column))
+        def draw(value: Any) -> str:
+            return pad(at, cut(show(value), column))
 
-        remembering = lru_cache(_REPEATED, typed=True)(placed)
-        return lambda value: placed(value) if isinstance(value, list | dict) else remembering(value)
+        remembering = lru_cache(_REPEATED, typed=True)(draw)
+        return lambda value: draw(value) if isinstance(value, list | dict) else remembering(value)
 
-    cells_of = [(column.reader(), placing(at, column)) for at, column in enumerate(columns)]
+    cells_of = [(column.reader(), cell_drawer(at, column)) for at, column in enumerate(columns)]
     for further in rest:
-        yield (indent + GAP.join([placed(read(further)) for read, placed in cells_of])).rstrip()
+        yield (indent + GAP.join([draw(read(further)) for read, draw in cells_of])).rstrip()
 
 
 _NO_BREAK = "\x1f"

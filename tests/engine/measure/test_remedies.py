@@ -193,8 +193,32 @@ def step(params, x):
     return params - jax.grad(loss)(params)
 """
 
+HELD = """
+import dataclasses, functools, jax, jax.numpy as jnp
 
-@pytest.mark.parametrize(("library", "source"), [("flax", LINEN), ("flax", NNX), ("equinox", EQUINOX)])
+class Method:
+    def __init__(self, function):
+        self.function = function
+    def __get__(self, instance, owner):
+        return self.function if instance is None else functools.partial(self.function, instance)
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass
+class Block:
+    w: jax.Array
+    @Method
+    def __call__(self, x):
+        return jnp.sin(jnp.tanh(x @ self.w))
+
+def step(params, x):
+    def loss(p):
+        block = Block(p)
+        return (block.__call__(block.__call__(x)) ** 2).mean()
+    return params - jax.grad(loss)(params)
+"""
+
+
+@pytest.mark.parametrize(("library", "source"), [("flax", LINEN), ("flax", NNX), ("equinox", EQUINOX), ("jax", HELD)])
 def test_a_method_of_a_model_is_checkpointed(library, source, tmp_path, monkeypatch):
     pytest.importorskip(library)
     file = tmp_path / "model_of_a_library.py"
@@ -202,7 +226,9 @@ def test_a_method_of_a_model_is_checkpointed(library, source, tmp_path, monkeypa
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setitem(sys.modules, file.stem, module := importlib.import_module(file.stem))
     monkeypatch.setattr(remedies, "is_own", lambda path: path == str(file))
+    written = vars(module.Block)["__call__"]
     found = [each for each in events_of(module.step, STATE, BATCH) if each.remedy == "checkpoint"]
+    assert vars(module.Block)["__call__"] is written, "put back, be it a function or an object of the library"
     assert "Block.__call__" in [each.subject for each in found]
     monkeypatch.setattr(module.Block, "__call__", remedies._checkpoint(module.Block.__call__))
     assert "optimization_barrier" in jax.jit(module.step).lower(STATE, BATCH).as_text()

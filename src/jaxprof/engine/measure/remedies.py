@@ -66,7 +66,7 @@ def _try_each(
                     return
                 with _left_out(), ExitStack() as stack:
                     for owner, name, value in [*_owners(key)] if key is not None else ():
-                        stack.callback(setattr, owner, name, value)
+                        stack.callback(setattr, owner, name, vars(owner)[name])
                         setattr(owner, name, _checkpoint(value))
                     jax.clear_caches()  # what was traced before has the functions as they were
                     memory = compile_changed(silent, changed, shapes).memory or MemoryReported()

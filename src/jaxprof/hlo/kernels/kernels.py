@@ -233,18 +233,19 @@ def _build(module: Module) -> tuple[Kernel, ...]:
 
 
 _STEP = 500
+"""Kernels that are read from one report of `build_in_steps` to the next."""
 
 
 def build_in_steps(module: Module) -> Iterator[Sequence[Kernel]]:
-    """Build `kernels(module)`, and after each few hundred of them yield those that are there, for who shows these
-    meanwhile."""
+    """Build `kernels(module)`, and after each few hundred of them yield those that were read by then: a screen shows
+    these meanwhile."""
     built: list[Kernel] = []
     with not_collecting():
         for kernel in stream(module):
             built.append(kernel)
             if len(built) % _STEP == 0:
                 yield built
-    module._derived.setdefault(_build, tuple(built))
+    module.remember(_build, tuple(built))
 
 
 def stream(module: Module) -> Iterator[Kernel]:

@@ -453,7 +453,11 @@ class Module:
             return cast("Derived", self._derived[work])
         except KeyError:
             # two threads that compute it at once both get the first one's result
-            return cast("Derived", self._derived.setdefault(work, work(self)))
+            return self.remember(work, work(self))
+
+    def remember(self, work: Callable[[Module], Derived], result: Derived) -> Derived:
+        """Keep what `once(work)` returns from now on; return what it returned before, if it did."""
+        return cast("Derived", self._derived.setdefault(work, result))
 
     @property
     def computations(self) -> Mapping[str, Computation]:
