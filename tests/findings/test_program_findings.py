@@ -775,7 +775,7 @@ ENDING = e.ThreadStack(name="MainThread", frames=[e.SourceLocation(IN_LOCK.file,
         (
             {"inner": IN_LOCK, "wait": FUTEX, "threads": [replace(MAIN, frames=[IN_LOCK, IN_QUEUE, *MAIN.frames])]},
             "it waits for a queue; it has no other Python thread",
-            "the thread that was to do so has ended",
+            "the one that was to do so has ended",
         ),
         (
             {"inner": IN_QUEUES, "wait": FUTEX, "threads": [MAIN]},

@@ -17,7 +17,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from jaxprof.base.files import is_own
-from jaxprof.base.units import integer, seconds
+from jaxprof.base.units import and_more, integer, seconds
 from jaxprof.base.values import field, frozen
 from jaxprof.events import NOWHERE, SilenceSeen, SourceLocation, StandstillSeen, ThreadStack
 
@@ -124,12 +124,12 @@ class Standstill:
             return ""
         own = self.threads[1:]
         parts = []
-        for thread in own[:_THREADS_NAMED]:
+        for thread in own:
             at = next((frame for frame in thread.frames if is_own(frame.file)), None)
             where = f" stands at {at.short(directory)} in {at.function}()" if at is not None else ""
             parts.append(f"`{thread.name}`{where}" if thread.name else f"one without a name{where}")
-        more = f" and {len(own) - _THREADS_NAMED} more" if len(own) > _THREADS_NAMED else ""
-        return f"; its other threads: {', '.join(parts)}{more}" if own else "; it has no other Python thread"
+        named = and_more(parts, _THREADS_NAMED)
+        return f"; its other threads: {named}" if own else "; it has no other Python thread"
 
 
 def standstill(program: RecordedProgram, now: float) -> Standstill | None:

@@ -168,9 +168,9 @@ def what_ends(state: Standstill) -> str | None:
     """Return what makes a program go on that stands still so; None if its check says all that is known."""
     if state.waits in (LOCK, QUEUE) and len(state.threads) == 1:
         return (
-            "Nothing in this process will end that wait: the thread that was to do so has ended (its exception is on "
-            "stderr), or none was started, or the main thread has the lock itself. With a timeout, silence becomes an "
-            "error."
+            "No other Python thread is left in this process that could end that wait: the one that was to do so has "
+            "ended (an exception of it is on stderr), or none was started, or the main thread has the lock itself. "
+            "With a timeout, silence becomes an error."
         )
     return _ENDS.get(state.waits)
 

@@ -9,7 +9,7 @@ from jaxprof.analysis.programs.result import TINY_OPERATIONS, ProgramResult, is_
 from jaxprof.analysis.programs.xla_log import PASS_LOG, xla_work
 from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe
-from jaxprof.base.units import bytes_, counted, integer, percent, seconds
+from jaxprof.base.units import and_more, bytes_, counted, integer, percent, seconds
 from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding
 from jaxprof.events.programs import UNROLLED
@@ -126,10 +126,9 @@ def iterated_array(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     claims.take(rows=rows)
     lines = sorted(by_line, key=lambda line: -by_line[line])
     named = list(dict.fromkeys(row.signature[0].type for row in rows if row.signature))
-    listed = ", ".join(named[:_LINES_NAMED]) + (", …" if len(named) > _LINES_NAMED else "")
     yield Finding(
         "iterated_array",
-        f"jax arrays were split into their rows ({safe(listed)}), by "
+        f"jax arrays were split into their rows ({safe(and_more(named, _LINES_NAMED))}), by "
         f"{counted(sum(row.count for row in rows), 'compiled program')} of an output for each row: {seconds(took)}, "
         f"{percent(took / result.compile_seconds)} of the compile time",
         tuple(lines[:_LINES_NAMED]),
