@@ -45,3 +45,17 @@ def test_nothing_else_is_opened(tmp_path, name, monkeypatch):
     assert recorded_lines(path, 1, {path: digest}) == ()
     assert recorded_lines(path, 1, {}) == ()
     assert path not in looked or name.endswith(("absent.py", "\0.py", "folder.py", "pipe.py"))
+
+
+def test_files_of_another_machine_are_found_below_the_folder(tmp_path, monkeypatch):
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "model.py").write_text(SOURCE)
+    (tmp_path / "model.py").write_text("another = 1\n")
+    elsewhere, outside = "/there/repo/lib/model.py", "/there/../lib/model.py"
+    digest = hashlib.sha256(SOURCE.encode()).hexdigest()
+    monkeypatch.chdir(tmp_path)
+    assert recorded_lines(elsewhere, 2, {elsewhere: digest}) == ((2, "b = 2"),)
+    assert recorded_lines(elsewhere, 2, {elsewhere: "0" * 64}) == ()
+    assert recorded_lines(outside, 2, {outside: digest}) == (), "no end of a path that goes up"
+    monkeypatch.chdir(tmp_path / "lib")
+    assert recorded_lines(elsewhere, 2, {elsewhere: digest}) == ((2, "b = 2"),), "a shorter end"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from io import StringIO
+from pathlib import PurePath
 
 from jaxprof.base.files import read_source
 from jaxprof.base.redaction import LineScrubber
@@ -13,7 +14,8 @@ from jaxprof.base.redaction import LineScrubber
 
 def recorded_lines(file: str, line: int, sources: Mapping[str, str], around: int = 0) -> tuple[tuple[int, str], ...]:
     """Return the line itself with `around` lines on each side, numbered; empty unless the file here is the one that was
-    recorded. Everything that shows source goes through this function.
+    recorded. Everything that shows source goes through this function. A session of another machine finds its files
+    below the current folder, as in a clone of the same repository.
 
     Whoever made a session, a profile or HLO may have named any file of this machine in it. `sources` has the digests
     that the session holds, by path: they prove that its maker knows the file. Without one the file is not even looked
@@ -23,13 +25,24 @@ def recorded_lines(file: str, line: int, sources: Mapping[str, str], around: int
     # A path of another host makes Windows send it the user's credentials.
     if not digest or not file.endswith(".py") or file.startswith(("//", "\\\\")):
         return ()
-    try:
-        status = os.stat(file)
-    except (OSError, ValueError):
-        return ()
-    lines = _lines_with_digest(file, digest, status.st_size, status.st_mtime_ns)
-    first = max(1, line - around)
-    return tuple(enumerate(lines[first - 1 : max(0, line + around)], first))
+    for candidate in _candidates(file):
+        try:
+            status = os.stat(candidate)
+        except (OSError, ValueError):
+            continue
+        if lines := _lines_with_digest(candidate, digest, status.st_size, status.st_mtime_ns):
+            first = max(1, line - around)
+            return tuple(enumerate(lines[first - 1 : max(0, line + around)], first))
+    return ()
+
+
+def _candidates(file: str) -> Iterator[str]:
+    """Yield the path itself, then its ends as paths below the current folder, the longest first."""
+    yield file
+    parts = PurePath(file).parts[1:]
+    if ".." not in parts:
+        for at in range(len(parts)):
+            yield os.path.join(*parts[at:])
 
 
 @lru_cache(maxsize=8)
