@@ -111,9 +111,9 @@ async def take_finished(camera: Camera, sessions: Path) -> None:
     await camera.until(lambda: len(app.session.runs) > 0 and app.devices.asked)
     await camera.shoot("home", "1", on="HomeScreen", settle=3.0)  # a few readings, so that the sparklines have a shape
     app.switch_mode("results")
-    await camera.shoot("results", on="ResultsScreen")
-    await camera.shoot("detail", "down", "down", "enter", on="ResultsScreen")
-    await camera.pilot.press("escape", "home", "space", "down", "space")
+    await camera.shoot("results", *["down"] * 8, on="ResultsScreen")
+    await camera.shoot("detail", "enter", on="ResultsScreen")
+    await camera.pilot.press("escape", "end", "space", "up", "space")
     await camera.shoot("compare", "c", settle=3.0)
     await camera.pilot.press("escape")
     app.switch_mode("results")

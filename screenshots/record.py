@@ -26,7 +26,7 @@ FOLDER = HOME / "transformer"
 MOST_TRIALS = 4
 CEILINGS = ("gemm-peak", "triad")
 """What the roofline's roofs are made of: the fastest call of each counts there, so no width is asked of them."""
-COMPARED = ("selu", "batch-matmul-mean", "mlp-train-step", "train.py:train_step")
+COMPARED = ("selu", "layernorm", "mlp-train-step", "train.py:train_step")
 
 
 def jaxprof(*words: str) -> str:
@@ -55,7 +55,8 @@ def record_runs(path: Path) -> None:
 
 def record_sweep(path: Path) -> None:
     """Record selu over a range of sizes."""
-    jaxprof("run", "selu", "--variant", "jit", "--sweep", "n=1e2..1e7:6", "--no-capture", "--out", str(path))
+    sizes = ("--sweep", "n=1e2..1e7:6", "--launches", "6")
+    jaxprof("run", "selu", "--variant", "jit", *sizes, "--no-capture", "--out", str(path))
 
 
 def record_program(path: Path) -> None:
