@@ -302,8 +302,9 @@ def test_preempted_call_neither_computes_nor_waits(busy, delay, more):
     assert found == {"inline": inline, "compiled": 0.2, "unseen": 0.1, **more}
 
 
-def test_processor_waits_are_part_of_a_lines_time():
-    """The line that was waited in has nine tenths of the time, the waits among them."""
+@pytest.mark.parametrize(("holds_waits", "inline", "host"), [(True, 0.4, 0.1), (False, 0.45, 0.05)])
+def test_processor_waits_in_the_times_of_lines(holds_waits, inline, host):
+    """The line that was waited in has nine tenths of the time, the waits among them, or left out."""
     window = SampleWindow(0.0)
     place, path = UserLine(__file__, CALLS, "f", ""), ((_train.__code__, CALLS),)
     for number in range(10):
@@ -311,11 +312,14 @@ def test_processor_waits_are_part_of_a_lines_time():
         window.add(seen, 0.1, running=number < 5, stages=NO_STAGES, busy_seconds=0.05)
     window.note_delay(0.5, 1.0)
     timed = TimedLoop(
-        LOOP, {LOOP.line: 0.1, CALLS: 0.9}, lambda code, line: (HOST, UserLine(__file__, line, code.co_name, ""))
+        LOOP,
+        {LOOP.line: 0.1, CALLS: 0.9},
+        lambda code, line: (HOST, UserLine(__file__, line, code.co_name, "")),
+        holds_waits=holds_waits,
     )
     event = window.event(1.0, None, timed=timed)
     found = {(row.kind, row.line): round(row.seconds, 6) for row in event.lines}
-    assert found == {("preempted", CALLS): 0.5, ("inline", CALLS): 0.4, ("host", LOOP.line): 0.1}
+    assert found == {("preempted", CALLS): 0.5, ("inline", CALLS): inline, ("host", LOOP.line): host}
     assert event.delay_seconds == pytest.approx(0.5)
 
 

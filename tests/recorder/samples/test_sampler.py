@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import deque
 from dataclasses import replace
 from itertools import count, pairwise
 from timeit import repeat
@@ -227,6 +228,20 @@ def test_ticks_come():
     assert _failures(events) == []
 
 
+def test_lines_are_timed_once_a_tick_is_over():
+    """What the sampler still has to do would be in their times."""
+    done, over = [], threading.Event()
+
+    def work(sampler):
+        look = sampler._steps.look
+        sampler.on_tick = lambda now: done.append("tick")
+        sampler._steps.look = lambda: (done.append("look"), look(), len(done) > 3 and over.set())
+        assert over.wait(PATIENCE_SECONDS)
+
+    _record(work)
+    assert "".join(done).removeprefix("look").startswith("ticklookticklook")
+
+
 def test_a_ledger_that_fails_ends_the_samples_and_nothing_else(capfd):
     ledger, asked = Ledger(), threading.Event()
 
@@ -416,8 +431,8 @@ def test_only_what_nothing_else_explains_is_a_stop(late, counts, still):
 
 def test_iterations_exclude_pauses_of_the_process():
     moments = [(JUMP, 1.0), (5, 1.1), (JUMP, 3.0), (JUMP, 4.0)]
-    assert without(moments, []) is moments
-    assert [at for _, at in without(moments, [(1.5, 1.25)])] == pytest.approx([1.0, 1.1, 1.75, 2.75])
+    assert without(deque(moments), []) == moments
+    assert [at for _, at in without(deque(moments), [(1.5, 1.25)])] == pytest.approx([1.0, 1.1, 1.75, 2.75])
 
 
 def _paused_seconds(work):

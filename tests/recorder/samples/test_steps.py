@@ -313,6 +313,52 @@ class TestMonitoring:
                 sys.monitoring.free_tool_id(number)
 
 
+def _iterations(*lengths):
+    """The moments of iterations of one line, of these lengths in µs; negative where the processor was lost."""
+    moments, at = [(JUMP, 0.0)], 0.0
+    for length in lengths:
+        moments.append((4, at))
+        at += abs(length) * 1e-6
+        moments += [(monitored_loop.PREEMPTED, at)] * (length < 0) + [(JUMP, at)]
+    return moments
+
+
+@pytest.mark.parametrize(
+    ("lengths", "kept"),
+    [
+        ((20, 25, -4000, 20), [20, 25, 20]),
+        ((20, 2000, -2400, 20), [20, 2000, 2400, 20]),  # as long as another one without a wait
+        ((20_000, -90_000, 20_000), [20_000, 90_000, 20_000]),  # long ones lose it nearly always
+        ((-4000, -30), [4000, 30]),
+    ],
+)
+def test_brief_iterations_that_lost_the_processor(lengths, kept):
+    times = LineTimes(3)
+    times.take(_iterations(*lengths))
+    assert [round(1e6 * seconds) for seconds in times.intervals] == kept
+    assert times.seconds == pytest.approx({4: 1e-6 * sum(kept)})
+    assert len(times.lost) == len(lengths) - len(kept)
+
+
+def test_calls_in_iterations_that_are_left_out_are_too():
+    times = LineTimes(3)
+    times.take(_iterations(20, 30, 40), [(25e-6, 45e-6)])
+    assert [round(1e6 * seconds) for seconds in times.intervals] == [20, 40]
+
+
+@monitored
+def test_losing_the_processor_is_a_moment_of_its_own(monkeypatch):
+    monkeypatch.setattr(monitored_loop, "_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(monitored_loop, "own_preemptions", itertools.chain([7, 7, 8], itertools.repeat(8)).__next__)
+    clock = monitored_loop.MonitoredLines(threading.get_ident())
+    moments, _ = clock.begin(_inner(_train.__code__))
+    _train(8)
+    clock.close()
+    marks = [mark for mark, _ in moments if mark in (JUMP, monitored_loop.PREEMPTED)]
+    assert marks[:5] == [monitored_loop.PREEMPTED, JUMP, JUMP, monitored_loop.PREEMPTED, JUMP]
+    assert set(marks[5:]) == {JUMP}
+
+
 @monitored
 def test_lines_of_a_called_function_are_timed(monkeypatch):
     monkeypatch.setattr(monitored_loop, "maker_of", lambda value: "user" if value is abs else "")
@@ -323,7 +369,7 @@ def test_lines_of_a_called_function_are_timed(monkeypatch):
     clock.close()
     first = _books.__code__.co_firstlineno
     times = LineTimes(first)
-    times.take(begun[1][_books.__code__])
+    times.take(list(begun[1][_books.__code__]))
     assert (len(times.intervals), set(times.seconds)) == (10, {first + 1, first + 2})
     assert [code for code, _ in clock.compiled] == [_books.__code__], "told once"
 
@@ -342,7 +388,7 @@ def test_a_call_around_a_call_of_the_same_function_has_no_time():
     _train(20, _descend)
     clock.close()
     times = LineTimes(0)
-    times.take(begun[1][_descend.__code__])
+    times.take(list(begun[1][_descend.__code__]))
     assert len(times.intervals) == 10
 
 

@@ -115,6 +115,11 @@ def own_switches() -> int | None:
     return _own_count("ru_nvcsw")
 
 
+def own_preemptions() -> int | None:
+    """Return how often the calling thread has lost the CPU to others; None if the system does not say."""
+    return _own_count("ru_nivcsw")
+
+
 def own_faults() -> int | None:
     """Return how often the calling thread has waited for memory from the disk; None if the system does not say."""
     return _own_count("ru_majflt")

@@ -75,6 +75,8 @@ class TimedLoop:
     """Times of the functions that the loop calls on its way to JAX and whose lines were timed."""
     is_shared: Callable[[CodeType, int], bool] = lambda code, line: False
     """Returns whether a line has other work beside that with JAX, so that what held the lock there is unknown."""
+    holds_waits: bool = True
+    """Whether the lines' seconds hold the waits for a processor; the iterations with one may have been left out."""
 
 
 @dataclass(slots=True)
@@ -334,7 +336,7 @@ class SampleWindow:
 
         Samples come when the thread releases the interpreter's lock or the processor, and therefore more often at some
         lines than at others. Lines that were not timed keep the samples' share, and so do waits for a processor, which
-        are a part of their line's measured time.
+        are a part of their line's measured time unless iterations are brief.
         """
         inside: dict[int, list[_Key]] = defaultdict(list)
         waiting: dict[int, list[_Key]] = defaultdict(list)
@@ -360,6 +362,8 @@ class SampleWindow:
         sampled = sum(lines[key] for line in took for key in inside[line])
         if not sampled or not whole:
             return
+        if not timed.holds_waits:
+            waiting.clear()
         waited = sum(lines[key] for line in took for key in waiting[line])
         leaves: dict[int, dict[_Leaf, float]] = {}
         for line, seconds in took.items():

@@ -226,13 +226,16 @@ class StackSampler:
                     if stopped or now - self._window.began >= max(WINDOW_SECONDS, GROWTH * (now - self._began)):
                         self._send_window(now, final=stopped)
                         pause_test.mark_host()
-                    if now >= next_tick or stopped:
+                    ticks = now >= next_tick or stopped
+                    if ticks:
                         next_tick = now + (CLOSE_TICK_SECONDS if self._close_left > 0 else TICK_SECONDS)
                         self._set_pace(time.thread_time())
                         self._tick(now)
                     if now >= next_mark:
                         next_mark = now + TICK_SECONDS
                         pause_test.mark()
+                    if ticks:  # last: the lines that it begins to time would wait for what this thread does after it
+                        self._steps.look()
             finally:
                 self._steps.close()
                 collector.close()
@@ -360,7 +363,6 @@ class StackSampler:
             self._interval = interval(self._window.samples, self._awake, ran, share)
 
     def _tick(self, now: float) -> None:
-        self._steps.look()
         for code, offset in self._steps.take_compiled_calls():
             self._classifier.calls_compiled(code, offset)
         if self._steps.unavailable and not self._steps_missed:

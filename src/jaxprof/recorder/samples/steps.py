@@ -27,6 +27,7 @@ from jaxprof.recorder.samples.iterations import (
 )
 from jaxprof.recorder.samples.loops import Loop
 from jaxprof.recorder.samples.monitored_loop import (
+    BRIEF_SECONDS,
     MOST_MOMENTS,
     SHORTEST_SECONDS,
     LineTimes,
@@ -297,7 +298,7 @@ class StepCounter:
         self._calls = {}
         loop = self._loop
         lines = [line for line in counted.lines if line.hits >= LEAST_HITS] if counted is not None else []
-        if loop is None or not lines:
+        if loop is None or counted is None or not lines:
             return None
         return TimedLoop(
             loop,
@@ -306,6 +307,7 @@ class StepCounter:
             {line.line: line.hits for line in lines},
             self._timed,
             is_shared,
+            holds_waits=counted.seconds >= BRIEF_SECONDS * counted.count,
         )
 
     def close(self) -> None:
@@ -319,17 +321,17 @@ class StepCounter:
         if self._spell is None or self.times is None:
             return
         moments, calls = self._spell
-        done = self.times.take(without(list(moments), self._pauses))
+        done = self.times.take(without(moments, self._pauses))
         for code, made in list(calls.items()):
-            taken = list(made)
+            taken = without(made, self._pauses)
             times = self._calls.setdefault(code, LineTimes(code.co_firstlineno))
-            finished = times.take(without(taken, self._pauses))
+            finished = times.take(taken, self.times.lost)
             if len(taken) >= SPELL_EVENTS:  # a function that has filled its list is not recorded any further
                 del calls[code]
             else:
-                del made[:finished]
+                _drop(made, finished)
         if len(moments) < SPELL_EVENTS:
-            del moments[:done]
+            _drop(moments, done)
             if not done or set(self._functions_to_time()) <= set(self._called):
                 return
         self._end()
@@ -343,9 +345,14 @@ class StepCounter:
         self._spell = None
 
 
-def without(moments: Moments, pauses: Sequence[tuple[float, float]]) -> Moments:
+def _drop(moments: Moments, count: int) -> None:
+    for _ in range(count):
+        moments.popleft()
+
+
+def without(moments: Moments, pauses: Sequence[tuple[float, float]]) -> list[tuple[int, float]]:
     """Return the moments by a clock that did not go on while the process was paused. Where pauses are known (Linux),
     the clocks of the moments and of the sampler are the same."""
     if not pauses:
-        return moments
-    return [(mark, at - sum(min(took, max(0.0, at - began)) for began, took in pauses)) for mark, at in moments]
+        return list(moments.copy())  # the program's thread may add to the original meanwhile
+    return [(mark, at - sum(min(took, max(0.0, at - began)) for began, took in pauses)) for mark, at in moments.copy()]
