@@ -37,7 +37,7 @@ from jaxprof.base.errors import FileRefusedError, UsageError, is_path, not_found
 from jaxprof.base.files import open_regular, with_home
 from jaxprof.base.text import REDACTED
 from jaxprof.base.values import frozen
-from jaxprof.session.files import with_urls
+from jaxprof.session.files import EXTENSION, is_job_folder, with_urls
 from jaxprof.workloads import CATALOGUE, names
 
 _RUN_OF_URL = re.compile(r"(.+\.jaxprof(?:\.d)?):([^/:]+)")
@@ -251,11 +251,8 @@ def kind_of(path: Path) -> Kind:
     """Return the kind of what lies at `path`, by its name and its first bytes; for a folder, by the files in it. Never
     PROGRAM: what is at a path is looked at. NOTHING if there is nothing."""
     is_folder = path.is_dir()
-    if is_folder:
-        from jaxprof.session.files import is_job_folder
-
-        if is_job_folder(path):
-            return Kind.JOB
+    if is_folder and is_job_folder(path):
+        return Kind.JOB
     try:
         with open_regular(path) as opened:
             head = opened.read(_HEAD_BYTES)
@@ -269,8 +266,6 @@ def kind_of(path: Path) -> Kind:
         return Kind.HLO
     if not is_folder and not path.is_file():
         return Kind.OTHER if path.exists() else Kind.NOTHING
-    from jaxprof.session.files import EXTENSION
-
     if path.suffix == EXTENSION and not is_folder:
         return Kind.SESSION
     from jaxprof.trace.sources import XPLANE_ENDINGS, runs_at

@@ -8,17 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from jaxprof.analysis.target import Kind, Target, wrong_kind
 from jaxprof.base.errors import FileRefusedError, not_found
 from jaxprof.base.files import private_folder, with_home
 from jaxprof.cli.options import profile_part, refuse
 from jaxprof.cli.output import note, write_whole
+from jaxprof.session import Session
 from jaxprof.session.files import EXTENSION, lasting_name
-
-if TYPE_CHECKING:
-    from jaxprof.session import Session
 
 
 def session_of(target: Target) -> Session | None:

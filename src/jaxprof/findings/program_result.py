@@ -6,14 +6,11 @@ They are derived when shown, and kept until the next event arrives. Times are in
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING
 
 from jaxprof.analysis.programs.result import ProgramResult, ProgramSums
 from jaxprof.base.values import frozen
+from jaxprof.events.finding import Finding
 from jaxprof.session import RecordedProgram, Run, Session
-
-if TYPE_CHECKING:
-    from jaxprof.events.finding import Finding
 
 _MOST_KEPT = 16
 

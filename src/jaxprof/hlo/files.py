@@ -12,11 +12,11 @@ The reasons are kept as comments at the end of the module's text, so that they g
 from __future__ import annotations
 
 import glob
+import os
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from jaxprof.base.errors import FileRefusedError, HloError, system_words
 from jaxprof.base.files import open_regular, read_whole, unpack
@@ -25,10 +25,6 @@ from jaxprof.base.text import number
 from jaxprof.hlo.text import proto
 from jaxprof.hlo.text.model import Module
 from jaxprof.hlo.text.parse import begins_like_hlo, module
-
-if TYPE_CHECKING:
-    import os
-
 
 _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"ML\xefR", "MLIR bytecode (StableHLO, most likely)"),

@@ -13,6 +13,7 @@ from jaxprof.analysis.kernels.measured import device_count, longest_kernel, whol
 from jaxprof.base.text import columns, json_text, safe, shorten
 from jaxprof.base.units import bytes_, counted, percent, scaled, seconds
 from jaxprof.events.finding import Finding
+from jaxprof.facts import recorder
 from jaxprof.findings.explanation import Explanation
 from jaxprof.report.renderers import WIDTH, wrap
 from jaxprof.session import Session
@@ -206,7 +207,6 @@ _SENTENCES = {"findings": ("message", "fix"), "unknown": ("reason",)}
 def explanation_json(explanation: Explanation, *, whole: bool = False) -> dict[str, Any]:
     """Return the documented form (docs/json.md), sentences cut and numbers rounded, unless it is wanted `whole`; no row
     is left out."""
-    from jaxprof.facts import recorder  # text has neither facts nor bounds
     from jaxprof.facts.explanations import EXPLANATION, ExplainedRow
     from jaxprof.report.envelope import Bounds
 

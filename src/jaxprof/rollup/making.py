@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
@@ -304,8 +305,6 @@ def roll_ups(session_paths: Sequence[Path], workers: int | None = None) -> Itera
     if count <= 1:
         yield from map(roll_up, session_paths)
         return
-    from concurrent.futures.process import BrokenProcessPool
-
     with safe_path_of_children(), ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
         try:
             yield from pool.map(roll_up, session_paths, chunksize=max(1, len(session_paths) // (8 * count)))

@@ -18,10 +18,10 @@ from jaxprof.analysis.kernels.out_of_memory import OutOfMemory, read_out_of_memo
 from jaxprof.analysis.opener import module_of
 from jaxprof.base.values import frozen
 from jaxprof.events import BuffersReported, MemoryReported
+from jaxprof.hlo.kernels.liveness import Liveness, LiveValue, liveness
 from jaxprof.session import Run, Session
 
 if TYPE_CHECKING:
-    from jaxprof.hlo.kernels.liveness import Liveness, LiveValue
     from jaxprof.hlo.stages import ModuleStages
     from jaxprof.hlo.text.model import Module
 
@@ -148,8 +148,6 @@ def _largest_first(sizes: Mapping[str, int]) -> Mapping[str, int]:
 
 
 def _picture_from_report(event: BuffersReported, estimate: MemoryPicture | None, asked: int | None) -> MemoryPicture:
-    from jaxprof.hlo.kernels.liveness import LiveValue
-
     alive = {buffer.instruction for buffer in estimate.buffers if buffer.at_peak} if estimate is not None else None
     buffers: list[LiveValue] = []
     for row in event.buffers:
@@ -189,8 +187,6 @@ def memory_of_dump(stages: ModuleStages) -> MemoryPicture | None:
 
 def memory_of(module: Module) -> MemoryPicture | None:
     """Return the memory of a module by its schedule, an estimate; None if it has no schedule."""
-    from jaxprof.hlo.kernels.liveness import liveness
-
     live = liveness(module)
     if live is None:
         return None

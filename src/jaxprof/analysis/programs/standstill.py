@@ -14,15 +14,12 @@ from __future__ import annotations
 
 import re
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
 from jaxprof.base.files import is_own
 from jaxprof.base.units import and_more, integer, seconds
 from jaxprof.base.values import field, frozen
 from jaxprof.events import NOWHERE, SilenceSeen, SourceLocation, StandstillSeen, ThreadStack
-
-if TYPE_CHECKING:
-    from jaxprof.session import RecordedProgram
+from jaxprof.session import RecordedProgram
 
 USUAL_ITERATIONS = 10
 LEAST_SECONDS = 20.0

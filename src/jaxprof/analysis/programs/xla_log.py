@@ -7,12 +7,9 @@ is inferred from anything else: without these lines the pass is unknown.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from jaxprof.base.values import dataclass, field, frozen
-
-if TYPE_CHECKING:
-    from jaxprof.session import Run
+from jaxprof.session import Run
 
 PASS_LOG = "TF_CPP_MIN_LOG_LEVEL=0 TF_CPP_VMODULE=hlo_pass_pipeline=1"
 """Variables with which XLA announces each pass on stderr, as in jax 0.7 to 0.12."""

@@ -10,14 +10,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jaxprof.base.errors import FileRefusedError, JaxprofError
 from jaxprof.base.limits import VALUES
 from jaxprof.base.values import frozen
-
-if TYPE_CHECKING:
-    from jaxprof.session import Run, Session
+from jaxprof.session import Run, Session
 
 TEXT_NAME = "timeline"
 """Name of the run's text that holds the timeline: `session.text(run, TEXT_NAME)`."""

@@ -14,6 +14,7 @@ from jaxprof.base.errors import UsageError, missing_file
 from jaxprof.cli import options
 from jaxprof.cli.options import refuse
 from jaxprof.cli.output import format_option, refuse_existing, terminal_problem
+from jaxprof.session.files import JOB_EXTENSION, session_path
 
 if TYPE_CHECKING:
     from jaxprof.runner.interpreter import Interpreter
@@ -87,7 +88,6 @@ def command(
     from jaxprof.runner.interpreter import find_interpreter
     from jaxprof.runner.job_launch import job_folder, options_of, read_ranks, refuse_too_many
     from jaxprof.runner.program import ProgramCommand
-    from jaxprof.session.files import JOB_EXTENSION, session_path
 
     refuse_to_run("jaxprof script")
     process = job_process()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from jaxprof.analysis.programs.functions import WORTH_EXACT, FunctionCompiles
 from jaxprof.analysis.programs.result import NOT_SEEN, ProgramResult
@@ -20,10 +20,8 @@ from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding
 from jaxprof.findings.compare import Difference, FigureDifference, figures
 from jaxprof.findings.programs.claims import Claims
+from jaxprof.session import Run
 from jaxprof.stats.comparison import ONE_LAUNCH
-
-if TYPE_CHECKING:
-    from jaxprof.session import Run
 
 CODE, SCRIPT, ARGUMENTS = "code", "script", "arguments"
 COMPILERS = ("jax", "jaxlib")

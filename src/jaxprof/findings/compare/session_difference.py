@@ -23,6 +23,8 @@ from jaxprof.base.grouping import Pair, pair_up, pairs
 from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding
 from jaxprof.findings.compare import Difference, FigureDifference, environments, exact_facts, figures
+from jaxprof.hlo.kernels.execution import Execution
+from jaxprof.hlo.kernels.opcodes import PRODUCTS
 from jaxprof.session import Run, Session
 from jaxprof.stats.comparison import TimeComparison, compare_apart, refuse
 from jaxprof.workloads import names
@@ -366,7 +368,6 @@ def _module_facts(module: Module | None) -> _Facts:
     if module is None:
         return {}
     from jaxprof.hlo.kernels.collectives import collectives
-    from jaxprof.hlo.kernels.execution import Execution
     from jaxprof.hlo.kernels.kernels import kernels
 
     listed = kernels(module)
@@ -392,7 +393,6 @@ def _product_facts(session: Session, run: Run) -> _Facts:
     if module is None or module.entry is None:
         return {}
     from jaxprof.hlo.kernels.kernels import kernels
-    from jaxprof.hlo.kernels.opcodes import PRODUCTS
 
     operand_bytes = 0
     for kernel in kernels(module):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from jaxprof.analysis.programs.pauses import SIGNAL, SUSPENDED, UNKNOWN, pause_times
 from jaxprof.analysis.programs.result import ProgramResult
@@ -32,9 +32,6 @@ from jaxprof.events import SourceLocation as SourceLocation
 from jaxprof.events.finding import Finding
 from jaxprof.findings.programs import arrays, calls, compiling, loops, recompiling, settings, starting, threads
 from jaxprof.findings.programs.claims import Claims, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _NO_MEMORY = re.compile(r"RESOURCE_EXHAUSTED|MemoryError|[Oo]ut of memory|Unable to allocate")
 _ERROR = "Fix what the error names, and run it again: its figures end there."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from jaxprof.analysis.programs.functions import most_frequent, row_seconds
 from jaxprof.analysis.programs.result import TINY_OPERATIONS, ProgramResult, is_single
@@ -10,17 +10,12 @@ from jaxprof.analysis.programs.xla_log import PASS_LOG, xla_work
 from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe
 from jaxprof.base.units import and_more, bytes_, counted, integer, percent, seconds
-from jaxprof.events import SourceLocation
+from jaxprof.events import Compiled, LineOperations, SourceLocation
 from jaxprof.events.finding import Finding
 from jaxprof.events.programs import UNROLLED
 from jaxprof.findings.programs.claims import Claims, check
 from jaxprof.findings.xla_parts import shortening, work_text
 from jaxprof.session.files import path_word
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    from jaxprof.events import Compiled, LineOperations
 
 MANY = 20
 """Number of tiny programs from which they are reported; fewer are the set-up of any script."""

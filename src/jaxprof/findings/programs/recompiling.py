@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from jaxprof.analysis.programs.functions import (
     RECOMPILED_SHARE,
@@ -22,10 +22,6 @@ from jaxprof.events import Compiled, SourceLocation
 from jaxprof.events.finding import Finding
 from jaxprof.findings.programs.claims import Claims, check
 from jaxprof.findings.programs.compiling import free_traces, is_tracing_slow
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
 
 AGAIN_CLEARED = 2
 """Number of programs compiled again after the caches were cleared from which they are reported."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.base.grouping import totals
@@ -11,9 +11,6 @@ from jaxprof.base.units import counted, percent, seconds
 from jaxprof.events import ProgramSampled
 from jaxprof.events.finding import Finding
 from jaxprof.findings.programs.claims import Claims, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 CACHE_SECONDS = 2.0
 """Backend seconds, repeated at every start, from which switching on the persistent cache is recommended."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.base.grouping import totals
@@ -11,9 +11,6 @@ from jaxprof.base.units import percent, seconds
 from jaxprof.events.finding import Finding
 from jaxprof.events.programs import IMPORTS
 from jaxprof.findings.programs.claims import Claims, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 IMPORT_SHARE = 0.25
 """Share of the program's time since JAX was imported from which an import is reported: a long run has none."""

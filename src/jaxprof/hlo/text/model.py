@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import json
 import re
+from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cached_property, wraps
 from sys import intern
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
+from typing import Final, NamedTuple, TypeVar, cast
 
 from jaxprof.base.grouping import grouped
 from jaxprof.base.text import whole_number
@@ -25,10 +26,6 @@ from jaxprof.hlo.source import Frame, Problem, Source, Tables, own_frame
 from jaxprof.hlo.text import record
 from jaxprof.hlo.text.record import UNREADABLE, Metadata, Record
 from jaxprof.hlo.text.syntax import end_of_brackets, unquote, unsugar
-
-if TYPE_CHECKING:
-    from array import array
-
 
 Derived = TypeVar("Derived")
 

@@ -22,9 +22,9 @@ from jaxprof.analysis.opener import modules_of
 from jaxprof.base.text import safe
 from jaxprof.base.units import scaled
 from jaxprof.devices.absent.machine import machine_of
-from jaxprof.hlo.kernels.cost.peaks import DevicePeaks
+from jaxprof.hlo.kernels.cost.peaks import DEVICES, DevicePeaks
 from jaxprof.hlo.kernels.kernels import with_running
-from jaxprof.hlo.kernels.notices import Notice
+from jaxprof.hlo.kernels.notices import Notice, notices
 from jaxprof.hlo.paths import modules_at
 from jaxprof.hlo.stages import STAGES, ModuleStages
 from jaxprof.report.renderers import Piece
@@ -59,7 +59,6 @@ def difference_of(first: ModuleStages, second: ModuleStages) -> ReportDialog:
     """Return the dialog with what differs between two modules, as `jaxprof hlo --diff` prints it."""
 
     def derive() -> Iterator[Piece]:
-        from jaxprof.hlo.kernels.notices import notices
         from jaxprof.report.comparison import difference_pieces
 
         modules = [side.module() for side in (first, second)]
@@ -431,8 +430,6 @@ class HloScreen(ViewsScreen, keys="hlo"):
     def action_choose_device(self) -> None:
         if self._opened is None:
             return
-        from jaxprof.hlo.kernels.cost.peaks import DEVICES
-
         own, others = self._in_session(self._opened).device, list(DEVICES.values())
         options = [
             Option("its own", own.title if own is not None else "unknown: no ceilings"),

@@ -15,6 +15,7 @@ from jaxprof.base import units
 from jaxprof.base.errors import JaxprofError, UsageError, unknown_name
 from jaxprof.base.files import with_home
 from jaxprof.base.text import safe
+from jaxprof.facts.devices import ListedDevice
 from jaxprof.tui.kit.dialogs import (
     Choose,
     Confirm,
@@ -206,7 +207,6 @@ def show_device(app: App[Any], row: DeviceRow) -> None:
 
     def read() -> Draw:
         from jaxprof.devices.live.nvidia import nvml_threads
-        from jaxprof.facts.devices import ListedDevice
         from jaxprof.report.device_list import device_pieces
         from jaxprof.report.renderers import Prose
 

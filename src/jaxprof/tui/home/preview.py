@@ -18,6 +18,7 @@ from jaxprof.events.base import with_failures
 from jaxprof.facts import Facts, column
 from jaxprof.report.renderers import Table
 from jaxprof.report.runs import parameters_text
+from jaxprof.session import Session
 from jaxprof.tui.kit.drawing import cell, hang, mark, wrap_content
 from jaxprof.tui.kit.format import moment
 from jaxprof.tui.kit.python_source import highlight_python
@@ -41,7 +42,6 @@ _MOST_FOLDED_BYTES = 16 << 20
 def cost_of(entry: Entry) -> str:
     """Return what costs most in a recorded program. For threads: folds the session. Raises FileRefusedError."""
     from jaxprof.report.conclusion import longest_program_cost
-    from jaxprof.session import Session
     from jaxprof.session.log import load
 
     return longest_program_cost(load(entry.path, Session))[0]

@@ -16,6 +16,7 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
+from jaxprof import workloads
 from jaxprof.base.errors import JaxprofError
 from jaxprof.base.text import safe
 from jaxprof.devices import default_device
@@ -106,8 +107,6 @@ class HomeScreen(SessionScreen, keys="home"):
 
     def _read_workloads(self) -> None:
         """Read descriptions and sessions, and import what the first key would wait for. Runs in a thread."""
-        from jaxprof import workloads
-
         self.call_later(self.take_workloads, workloads.infos())
         self.call_later(self._take_sessions, self._read_sessions())
         for name in ("runner.expected_time", "session.fold", "tui.home.preview", "tui.kit.dialogs"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from textual import events
@@ -22,6 +22,8 @@ from jaxprof.base.text import safe
 from jaxprof.base.units import UNKNOWN, integer, percent, percent_or_less, seconds
 from jaxprof.facts import at
 from jaxprof.facts.processes import FIGURES
+from jaxprof.jobs.figures import ProcessFigures
+from jaxprof.jobs.findings import JobFigures
 from jaxprof.jobs.step_grid import OWN, PARTS_OF, RATIOS, STEP, StepGrid
 from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.kit.drawing import join_styled
@@ -29,11 +31,6 @@ from jaxprof.tui.kit.format import status_mark
 from jaxprof.tui.kit.guard import HIDDEN
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import Cell, TableColumn
-
-if TYPE_CHECKING:
-    from jaxprof.jobs.figures import ProcessFigures
-    from jaxprof.jobs.findings import JobFigures
-
 
 MARKS = "·░▒▓█"
 """Characters by level. From the last of `RATIOS` on, a digit shows the multiple of the usual step."""

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 
@@ -21,7 +21,11 @@ from jaxprof.base.errors import JaxprofError
 from jaxprof.base.text import columns, safe
 from jaxprof.base.units import counted
 from jaxprof.base.values import frozen
+from jaxprof.jobs.findings import JobFigures
+from jaxprof.jobs.folder import ROLL_UP_FOLDER, JobFollower, may_grow
+from jaxprof.jobs.job import JobFiles, JobSteps, ProcessFile
 from jaxprof.jobs.standstill import STANDS
+from jaxprof.jobs.step_grid import STEP, StepGrid
 from jaxprof.session.files import url_of
 from jaxprof.tui import clock
 from jaxprof.tui.job.processes import VIEWS, ProcessList, legend
@@ -34,14 +38,6 @@ from jaxprof.tui.kit.picture import Lines, show_titles
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import ViewsScreen
 from jaxprof.tui.kit.screen_bars import StageTabs
-
-if TYPE_CHECKING:
-    from textual.app import ComposeResult
-
-    from jaxprof.jobs.findings import JobFigures
-    from jaxprof.jobs.folder import JobFollower
-    from jaxprof.jobs.job import JobSteps, ProcessFile
-    from jaxprof.jobs.step_grid import StepGrid
 
 _LOSS_COLUMNS = 100
 """Columns of the grid from which the lost seconds are computed."""
@@ -60,8 +56,6 @@ class JobInView:
 
     def steps(self, columns: int, values_of: str) -> StepGrid:
         """Return all steps of all processes in so many columns. Blocks: for threads."""
-        from jaxprof.jobs.step_grid import STEP
-
         columns = columns if values_of == STEP else min(columns, self.job_steps.windows)
         return self.job_steps.grid(columns, values_of)
 
@@ -83,7 +77,6 @@ class JobReading:
         """Return the job; None if nothing has changed or is due. Blocks: for threads. Raises FileRefusedError."""
         if self._follower is not None:
             return self._follow(self._follower)
-        from jaxprof.jobs.folder import ROLL_UP_FOLDER, JobFollower, may_grow
         from jaxprof.jobs.job import SESSIONS_READ, JobSteps, read_roll_ups
 
         began = clock.monotonic()
@@ -114,8 +107,6 @@ class JobReading:
         return job
 
     def _follow(self, follower: JobFollower) -> JobInView | None:
-        from jaxprof.jobs.job import JobFiles, JobSteps, ProcessFile
-
         changed = follower.poll()
         if not changed and follower.notices == self._notices and self._read:
             return None

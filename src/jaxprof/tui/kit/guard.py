@@ -14,29 +14,28 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import textual
 from textual.actions import SkipAction
+from textual.app import App
+from textual.binding import BindingType
 from textual.css.query import NoMatches
+from textual.dom import DOMNode
+from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.screen import ModalScreen
 from textual.strip import Strip
+from textual.timer import Timer
 from textual.worker import get_current_worker
 
 from jaxprof.base.errors import JaxprofError, system_words
 from jaxprof.base.files import private_folder
 from jaxprof.base.text import safe, safe_lines
+from jaxprof.session.files import state_folder
 from jaxprof.tui import clock
 from jaxprof.tui.keys import bindings
-
-if TYPE_CHECKING:
-    from textual.app import App
-    from textual.binding import BindingType
-    from textual.dom import DOMNode
-    from textual.message import Message
-    from textual.timer import Timer
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 Made = TypeVar("Made")
@@ -218,8 +217,6 @@ def defect(error: Exception, what: str) -> JaxprofError:
 
 def log_defect(text: str) -> str:
     """Write a traceback to `errors.log`; return what to do about it, and where the log is."""
-    from jaxprof.session.files import state_folder
-
     path = state_folder() / "errors.log"
     try:
         private_folder(path.parent)

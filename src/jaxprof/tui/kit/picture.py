@@ -4,19 +4,16 @@ the output of a child process, whose escape sequences have no effect."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
+from jaxprof.events import LogLine
 from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.row_list import RowList
-
-if TYPE_CHECKING:
-    from jaxprof.events import LogLine
 
 OUTPUT_TITLE = "Process output"
 _STREAM = 7

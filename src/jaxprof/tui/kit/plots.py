@@ -19,7 +19,7 @@ from textual.content import Content
 from jaxprof.base.text import columns, shorten
 from jaxprof.base.units import counted, scaled, seconds
 from jaxprof.base.values import frozen
-from jaxprof.stats.summary import Modes, Summary, modes_text
+from jaxprof.stats.summary import Modes, Summary, histogram, modes_text, outliers
 from jaxprof.tui.kit.canvas import Canvas, Scale, axis_lines, spanning
 from jaxprof.tui.kit.drawing import SPARKS, join_styled, stack_cells
 
@@ -209,8 +209,6 @@ def distribution(
     scale and in words; each has a peak on the axis in place of the median, which is typical of neither."""
     if summary is None or len(samples) < _FEWEST or width < 16 or height < 3:
         return Content.styled(_few(samples) if len(samples) < _FEWEST else "no room", "$quiet")
-    from jaxprof.stats.summary import histogram
-
     finer = 2 if modes is None else 4
     bins = min(width, max(4, math.ceil(finer * math.sqrt(len(samples)))))
     counts, low, high, above = histogram(samples, bins, modes)
@@ -248,8 +246,6 @@ def trend(
     """Return one dot per sample from left to right, and the median as a line; outliers are marks at the edges."""
     if summary is None:
         return Content.styled(_few(samples), "$quiet")
-    from jaxprof.stats.summary import outliers
-
     far = outliers(samples, modes)
     near = [(number, value) for number, value in enumerate(samples, start=1) if not far[number - 1]]
     low, high = (edge((value for _, value in near), default=summary.median) for edge in (min, max))

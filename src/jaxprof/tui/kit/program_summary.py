@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from textual.content import Content
 
 from jaxprof.analysis.programs.result import CALLS, NOT_SEEN, ProgramResult
 from jaxprof.base.text import safe, shorten
 from jaxprof.base.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
+from jaxprof.session import Run, Session
+from jaxprof.session.run import RecordedProgram
 from jaxprof.tui import clock
 from jaxprof.tui.kit.drawing import bar_with_names, cell, whole_parts
 from jaxprof.tui.kit.format import clock_text, location_text, status_mark
-
-if TYPE_CHECKING:
-    from jaxprof.session import Run, Session
-    from jaxprof.session.run import RecordedProgram
-
 
 STATES = {
     "import": ("import", "$state-import"),

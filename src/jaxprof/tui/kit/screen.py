@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual.screen import Screen
 from textual.widget import Widget
 
+from jaxprof.base.errors import UsageError
 from jaxprof.session.files import lasting_name
 from jaxprof.tui.keys import in_words
 from jaxprof.tui.kit.filter import FilterLine
@@ -100,7 +101,6 @@ class SessionScreen(Guarded, Screen[None]):
         """Show `app.session`, whose `runs` have changed; `replaced`: it is another session."""
 
     def action_explain(self) -> None:
-        from jaxprof.base.errors import UsageError
         from jaxprof.tui.kit.explanation import ExplanationDialog
 
         profiler = self.profiler

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from functools import lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from textual.content import Content
+from textual.screen import Screen
 from textual.style import Style
 from textual.widgets import Input
 
@@ -20,9 +21,6 @@ from jaxprof.base.values import frozen
 from jaxprof.tui.keys import ACTIONS, HIDDEN, IN_MENU, LAST_RANK, key_of
 from jaxprof.tui.kit.host import SECTIONS, Host
 from jaxprof.tui.kit.picture import Picture
-
-if TYPE_CHECKING:
-    from textual.screen import Screen
 
 
 class ModeBar(Picture):

@@ -8,14 +8,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 from textual.content import Content
 
+from jaxprof.analysis.kernels.memory import MemoryPicture
 from jaxprof.base.text import safe
 from jaxprof.base.units import UNKNOWN, bytes_, counted
 from jaxprof.facts.memory import source_line
+from jaxprof.hlo.kernels.liveness import Liveness, LiveValue
 from jaxprof.report.memory import memory_heading
 from jaxprof.tui.keys import in_words
 from jaxprof.tui.kit.drawing import bar, bar_with_names, hang, whole_parts
@@ -24,13 +27,6 @@ from jaxprof.tui.kit.picture import Lines, Picture, show_titles
 from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, area_plot, count_tick, line_plot, seconds_tick, whole_tick
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
-
-if TYPE_CHECKING:
-    from textual.app import ComposeResult
-
-    from jaxprof.analysis.kernels.memory import MemoryPicture
-    from jaxprof.hlo.kernels.liveness import Liveness, LiveValue
-
 
 STYLES = {
     "constant": ("░", "$phase-first"),

@@ -11,14 +11,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 
 from jaxprof.analysis.kernels.memory import memory_of_dump, memory_of_run
+from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.analysis.timeline.model import TEXT_NAME
-from jaxprof.analysis.timeline.profile import ProfileOverview, overview, with_hlo
+from jaxprof.analysis.timeline.profile import ProfileOverview, ProfileProgram, overview, with_hlo
 from jaxprof.base.text import columns, safe, shorten
 from jaxprof.base.units import UNKNOWN, bytes_, counted, integer, percent, percent_or_less, seconds
 from jaxprof.facts import Facts, column
@@ -27,6 +29,7 @@ from jaxprof.findings.program_result import program_result
 from jaxprof.report.memory import fit_words
 from jaxprof.report.renderers import Table, text_lines
 from jaxprof.report.session_text import kernel_table
+from jaxprof.session import Run
 from jaxprof.session.run import IMPORTED
 from jaxprof.tui.kit.captures import (
     OF_A_SIDE,
@@ -56,13 +59,6 @@ from jaxprof.tui.kit.table_columns import table_lines
 from jaxprof.tui.profile.memory import BufferList, MemoryView
 from jaxprof.tui.profile.timeline.pane import TimelinePane
 from jaxprof.tui.profile.times import TimeNode, TimePane, TimeTree, by_line, nested, passes
-
-if TYPE_CHECKING:
-    from textual.app import ComposeResult
-
-    from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.analysis.timeline.profile import ProfileProgram
-    from jaxprof.session import Run
 
 KERNELS, PROGRAMS, DEVICES = 16, 8, 16
 

@@ -11,8 +11,8 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from textual.app import ComposeResult
 from textual.content import Content
 
 from jaxprof.analysis.kernels.measured import passes_in, stage_times
@@ -21,7 +21,7 @@ from jaxprof.analysis.timeline.flame import PICOSECONDS, FlameFrame, line_stacks
 from jaxprof.base.text import columns
 from jaxprof.base.units import integer, percent, percent_or_less, seconds
 from jaxprof.base.values import frozen
-from jaxprof.events import SourceLocation
+from jaxprof.events import PassTimes, SourceLocation
 from jaxprof.report.program import TIME_LINE, parts_beside, time_line_rows
 from jaxprof.report.renderers import Table
 from jaxprof.tui.kit.canvas import Scale, ruler
@@ -34,11 +34,6 @@ from jaxprof.tui.kit.program_summary import state_style, state_title
 from jaxprof.tui.kit.python_source import lines_around
 from jaxprof.tui.kit.row_list import Heading, TreeView
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn, report_contents, table_lines
-
-if TYPE_CHECKING:
-    from textual.app import ComposeResult
-
-    from jaxprof.events import PassTimes
 
 OPEN_FROM = 0.1
 """A node with at least this share of the whole is open at first."""

@@ -27,6 +27,7 @@ from jaxprof.hlo.kernels.origin import HloSourceLocation
 from jaxprof.tui.keys import in_words, key_of
 from jaxprof.tui.kit.captures import can_capture, capture, is_ours, last_window
 from jaxprof.tui.kit.claims import Claim, claim_of
+from jaxprof.tui.kit.dialogs import rerun_program
 from jaxprof.tui.kit.drawing import bar, cell, hang, wrap_content
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import on
@@ -312,7 +313,5 @@ class ProgramScreen(ViewsScreen, keys="program"):
         self.say(message, "Ending the program")
 
     def action_again(self) -> None:
-        from jaxprof.tui.kit.dialogs import rerun_program
-
         if self.run is not None:
             rerun_program(self.profiler, self.run)

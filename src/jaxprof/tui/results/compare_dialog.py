@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from textual.content import Content
 
@@ -18,17 +18,12 @@ from jaxprof.findings.compare.session_difference import RunDifference, SessionDi
 from jaxprof.report.comparison import comparison_body, comparison_head
 from jaxprof.report.program_words import words
 from jaxprof.report.renderers import Piece
-from jaxprof.session import Session
+from jaxprof.session import Run, Session
 from jaxprof.session.log import load
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import ReportDialog, report_dialog
 from jaxprof.tui.kit.drawing import bar, cell
 from jaxprof.tui.kit.format import speedup_style
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from jaxprof.session import Run
 
 
 def unfit(run: Run) -> UsageError | None:

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
+from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.content import Content
 
 from jaxprof.analysis.runs.run_result import RunResult
 from jaxprof.analysis.runs.speedup import steady_samples
+from jaxprof.analysis.runs.sweeps import SweepGroup
 from jaxprof.analysis.runs.warnings import unstable_text, worst_element
 from jaxprof.base.text import safe, safe_lines, shorten
 from jaxprof.base.units import UNKNOWN, bytes_, counted, integer, scaled, seconds
+from jaxprof.events.finding import Finding
 from jaxprof.facts import Facts, column, pick
 from jaxprof.facts.runs import RUNS, RunRow
 from jaxprof.findings.compare.session_difference import environment_facts
 from jaxprof.report.renderers import Table
 from jaxprof.report.runs import BREAK_EVEN, CHECK, MODES, RunGroup, one_time_text, sweep_table
+from jaxprof.session import Run, Session
 from jaxprof.session.run import IMPORTED
 from jaxprof.tui.kit.drawing import hang, whole_parts, wrap_content
 from jaxprof.tui.kit.format import baseline_name, half_width, interval
@@ -40,13 +43,6 @@ from jaxprof.tui.kit.plots import (
 )
 from jaxprof.tui.kit.program_summary import OF_PROGRAM
 from jaxprof.tui.kit.table_columns import table_lines
-
-if TYPE_CHECKING:
-    from textual.app import ComposeResult
-
-    from jaxprof.analysis.runs.sweeps import SweepGroup
-    from jaxprof.events.finding import Finding
-    from jaxprof.session import Run, Session
 
 _HOW = {"numpy": "NumPy on the host", "eager": "op by op", "jit": "compiled as one program"}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from textual.content import Content
 
@@ -20,7 +20,8 @@ from jaxprof.events import SAMPLED_PHASES
 from jaxprof.facts import at
 from jaxprof.facts.runs import interval_text
 from jaxprof.findings.program_result import program_result
-from jaxprof.report.runs import RunGroup, break_even_text, parameters_text
+from jaxprof.report.runs import RunGroup, break_even_text, group_runs, parameters_text
+from jaxprof.session import Run, Session
 from jaxprof.tui import clock
 from jaxprof.tui.kit.captures import nothing_was_run
 from jaxprof.tui.kit.drawing import bar, cell, mark, parts_bar
@@ -34,14 +35,11 @@ from jaxprof.tui.kit.format import (
     status_mark,
 )
 from jaxprof.tui.kit.guard import in_thread
+from jaxprof.tui.kit.host import Host
 from jaxprof.tui.kit.program_summary import in_a_line
 from jaxprof.tui.kit.row_list import Heading, RowList
 from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn, either
 from jaxprof.tui.results.result_panel import PHASE_STYLES
-
-if TYPE_CHECKING:
-    from jaxprof.session import Run, Session
-    from jaxprof.tui.kit.host import Host
 
 
 def _extra(title: str, width: int, priority: int, text: Callable[[RunResult], str]) -> TableColumn[RunResult]:
@@ -122,8 +120,6 @@ class RunTable(RowList[RunResult]):
                         self.app.call_from_thread(self.redraw, [run.id])
 
             in_thread(self, count, "count FLOPs")
-        from jaxprof.report.runs import group_runs
-
         self.groups = group_runs(self._results.values())
         if any(session.runs[run].over for run in runs if run in session.runs):
             self.sweeps = {sweep.workload: sweep for sweep in sweep_groups(session)}

@@ -17,15 +17,16 @@ from textual.content import Content
 from jaxprof.base.errors import UsageError
 from jaxprof.base.text import safe
 from jaxprof.base.units import counted, seconds
-from jaxprof.report.runs import break_even_text, leading_run, parameters_text, verdict_parts
+from jaxprof.report.runs import RunGroup, break_even_text, leading_run, parameters_text, verdict_parts
 from jaxprof.runner.expected_time import left_in_words
 from jaxprof.session.run import IMPORTED
 from jaxprof.tui import clock
 from jaxprof.tui.keys import key_of
+from jaxprof.tui.kit.dialogs import Confirm, rerun_program
 from jaxprof.tui.kit.drawing import whole_parts
 from jaxprof.tui.kit.format import baseline_name, half_width, interval, speedup_style
 from jaxprof.tui.kit.guard import HIDDEN, on
-from jaxprof.tui.kit.host import Destination
+from jaxprof.tui.kit.host import Destination, Host
 from jaxprof.tui.kit.picture import OUTPUT_TITLE, Lines, LogPane, show_titles
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.results.result_panel import ResultPanel
@@ -38,9 +39,7 @@ if TYPE_CHECKING:
 
     from jaxprof.analysis.runs.run_result import RunResult
     from jaxprof.findings.explanation import Explanation
-    from jaxprof.report.runs import RunGroup
     from jaxprof.session import Run, Session
-    from jaxprof.tui.kit.host import Host
 
 
 class ResultsScreen(SessionScreen, keys="results"):
@@ -273,8 +272,6 @@ def run_again(app: Host, run: Run) -> None:
     from jaxprof.runner.rerun import plan_again
 
     if run.is_program:
-        from jaxprof.tui.kit.dialogs import rerun_program
-
         rerun_program(app, run)
         return
     planned = plan_again(app.session, run.id)
@@ -282,8 +279,6 @@ def run_again(app: Host, run: Run) -> None:
     if not shown:
         app.start_runs(planned)
         return
-    from jaxprof.tui.kit.dialogs import Confirm
-
     question = f"This run comes from the session file. It runs the code of:\n{shown}"
     Confirm("Run again", question, "Run").ask(app, lambda yes: app.start_runs(planned))
 

@@ -7,11 +7,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from textual.actions import parse
+from textual.binding import ActiveBinding
 from textual.command import CommandListItem, CommandPalette, Hits, Provider, SimpleCommand, SimpleProvider
 from textual.content import Content
+from textual.dom import DOMNode
+from textual.screen import Screen
 
 from jaxprof.base.text import safe
 from jaxprof.base.units import seconds
@@ -21,13 +24,7 @@ from jaxprof.tui.kit.dialogs import Choose, Option, TextDialog
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.host import Destination
-
-if TYPE_CHECKING:
-    from textual.binding import ActiveBinding
-    from textual.dom import DOMNode
-    from textual.screen import Screen
-
-    from jaxprof.tui.shell.profiler import Profiler
+from jaxprof.tui.shell.profiler import Profiler
 
 
 @frozen

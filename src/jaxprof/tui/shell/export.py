@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from textual.worker import get_current_worker
 
 from jaxprof.base.errors import StorageError, UsageError
 from jaxprof.base.files import with_home, write_pieces
+from jaxprof.session import Session
 from jaxprof.session.files import lasting_name
 from jaxprof.tui.keys import in_words
 from jaxprof.tui.kit.dialogs import Choose, FormDialog, FormField, Option, Texts
-
-if TYPE_CHECKING:
-    from jaxprof.session import Session
-    from jaxprof.tui.shell.profiler import Profiler
+from jaxprof.tui.shell.profiler import Profiler
 
 Pieces = Callable[["Session", str, str], Iterable[str]]
 """Makes the text of a file, in pieces, of a session, its name for commands, and the id of the run in view."""

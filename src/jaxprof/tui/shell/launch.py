@@ -18,15 +18,18 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from rich.console import Console
+
+from jaxprof.base.config import read_config
 from jaxprof.base.operating_system import signals
 from jaxprof.base.text import safe
 from jaxprof.tui import clock
+from jaxprof.tui.shell.live import Listener, Made, make_scheduler
+from jaxprof.tui.shell.profiler import Profiler
 
 if TYPE_CHECKING:
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.program import ProgramCommand
-    from jaxprof.tui.shell.live import Listener, Made
-    from jaxprof.tui.shell.profiler import Profiler
 
 ENDING_SIGNALS = signals("SIGTERM", "SIGHUP", "SIGQUIT", "SIGINT")
 PATIENCE_SECONDS = 3.0
@@ -54,12 +57,6 @@ def launch(
     `path`, or into the user's folder, and the exit code is the program's. Quitting while the program runs ends it. If a
     signal ends the app, the exit code is 128 plus the number of the signal.
     """
-    from rich.console import Console
-
-    from jaxprof.base.config import read_config
-    from jaxprof.tui.shell.live import make_scheduler
-    from jaxprof.tui.shell.profiler import Profiler
-
     outputs = [path if program is not None else None]
 
     def make(program: ProgramCommand | None, interpreter: Interpreter, listen: Listener) -> Made:
@@ -98,8 +95,6 @@ def is_light(variable: str) -> bool:
 def _run(app: Profiler) -> None:
     """Run the app, close the session and the children, and print where the session is, with its conclusion. An error of
     Textual's own code, which none of our handlers sees, is reported in one line, with its traceback in `errors.log`."""
-    from rich.console import Console
-
     crash = io.StringIO()
     app.error_console = Console(file=crash, width=120, color_system=None)  # Textual prints here why it ended
     with _signals(app), drawing_on_stdout():

@@ -21,8 +21,11 @@ from textual.screen import ModalScreen
 
 from jaxprof.base.config import Config, Value, keep
 from jaxprof.base.errors import JaxprofError, StorageError, UsageError, system_words
+from jaxprof.base.files import with_home
 from jaxprof.base.text import safe
 from jaxprof.base.units import counted, percent
+from jaxprof.events import RunClosed, WarningRaised
+from jaxprof.session.run import IMPORTED
 from jaxprof.tui import clock
 from jaxprof.tui.keys import check_keys, clashes, key_of, remap
 from jaxprof.tui.kit.guard import HIDDEN, in_daemon, in_thread
@@ -428,7 +431,6 @@ class Profiler(Navigator, keys="app"):
 
     def on_storage_failed(self, message: StorageFailed) -> None:
         """Report that this app's session cannot be written, and ask for another file; runs continue meanwhile."""
-        from jaxprof.base.files import with_home
         from jaxprof.tui.kit.dialogs import FormField, ask_text
 
         live, error = self.live, message.error
@@ -494,8 +496,6 @@ class Profiler(Navigator, keys="app"):
 
 def alerts(events: Iterable[Event], *, programs: bool) -> Iterator[tuple[JaxprofError, str]]:
     """Yield the errors to show, each with a title. `programs`: include the end of the user's own program."""
-    from jaxprof.events import RunClosed, WarningRaised
-
     for event in events:
         if isinstance(event, RunClosed) and event.status in ("failed", "crashed", "timed out"):
             if programs or event.variant != "program":
@@ -507,8 +507,6 @@ def alerts(events: Iterable[Event], *, programs: bool) -> Iterator[tuple[Jaxprof
 
 def mode_for(session: Session) -> str:
     # Imported here because it imports the HLO reader, for which the first frame would wait.
-    from jaxprof.session.run import IMPORTED
-
     how = {run.plan.how for run in session.runs.values()}
     if "program" in how:
         return "program"

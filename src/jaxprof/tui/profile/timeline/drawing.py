@@ -10,7 +10,7 @@ from dataclasses import fields
 from functools import partial
 from itertools import zip_longest
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from jaxprof.analysis.timeline.profile import FOUND_BY, mean_step
 from jaxprof.base.text import columns, safe, shorten
 from jaxprof.base.units import UNKNOWN, bytes_, counted, integer, percent, percent_or_less, scaled, seconds
 from jaxprof.base.values import frozen
-from jaxprof.events import StepParts, StepTimes
+from jaxprof.events import StepParts, StepsMeasured, StepTimes
 from jaxprof.facts import Fact, column
 from jaxprof.report.renderers import Table
 from jaxprof.trace.model import Flags, Ints
@@ -30,9 +30,6 @@ from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import SPARKS
 from jaxprof.tui.kit.table_columns import table_lines
 from jaxprof.tui.profile.timeline.browse import AxisWindow, Browse, extent
-
-if TYPE_CHECKING:
-    from jaxprof.events import StepsMeasured
 
 NAMED_COLUMNS = 4
 """Least columns of an interval that carries its name."""

@@ -8,18 +8,22 @@ many of its threads were busy. The view reports cursor moves; the pane interpret
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from textual import events
+from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 
+from jaxprof.analysis.kernels.measured import kernels_of
 from jaxprof.analysis.timeline.lanes import NO_LANES, Lanes, Matches, lanes_of, search
-from jaxprof.analysis.timeline.model import BUSY, TimelineOp
+from jaxprof.analysis.timeline.model import BUSY, TEXT_NAME, TimelineOp, read_timeline, readings_within
 from jaxprof.base.errors import JaxprofError
 from jaxprof.base.text import safe
 from jaxprof.base.units import counted, integer, seconds
+from jaxprof.events import StepsMeasured
+from jaxprof.session import Run, Session
 from jaxprof.session.run import IMPORTED
 from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.kit.drawing import join_styled
@@ -39,13 +43,6 @@ from jaxprof.tui.profile.timeline.drawing import (
     step_lines,
     title,
 )
-
-if TYPE_CHECKING:
-    from textual.app import ComposeResult
-
-    from jaxprof.events import StepsMeasured
-    from jaxprof.session import Run, Session
-
 
 WHEEL_ZOOM = 1.25
 
@@ -259,9 +256,6 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
 
     def _read(self, of: tuple[Session, str]) -> None:
         """Post the lanes with kinds guessed from names, then with the kinds from the HLO. Runs in a thread."""
-        from jaxprof.analysis.kernels.measured import kernels_of
-        from jaxprof.analysis.timeline.model import TEXT_NAME, read_timeline, readings_within
-
         session, run = of
         timeline = read_timeline(session.text(run, TEXT_NAME) or "")
         readings = readings_within(session, timeline)
