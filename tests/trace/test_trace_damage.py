@@ -20,6 +20,7 @@ from jaxprof.base.errors import FileRefusedError, UsageError
 from jaxprof.events import KernelsMeasured, TrustReported, WarningRaised
 from jaxprof.hlo.text.wire import TruncatedError, fields
 from jaxprof.trace import lanes, xspace
+from jaxprof.trace.events import Events
 from jaxprof.trace.imported import import_profile
 from jaxprof.trace.lanes import PlaneLine
 from jaxprof.trace.sources import choose, read_file, read_profile
@@ -233,6 +234,15 @@ def test_a_line_with_long_events_is_found_whole():
     found, singly = begins(whole_line())
     assert found == singly
     assert len(found) == 12_000
+
+
+@pytest.mark.parametrize(("left_out", "kept"), [([False, True, False], [3]), ([True, False, False], [1, 2])])
+def test_events_are_left_out_by_id_in_any_order(left_out, kept):
+    contents = [number(1, 1) + number(2, 1), number(2, 2) + number(1, 1), number(2, 3)]
+    space = Space(b"".join(nested(4, content) for content in contents) + bytes(PADDING))
+    events = Events(SimpleNamespace(space=space, stat_ids=dict))
+    events.add(np.array([0, 6, 12]), np.array(left_out))
+    assert events.starts_ps.tolist() == kept
 
 
 @given(data=st.data())

@@ -139,10 +139,7 @@ class Events:
         """
         found = [np.zeros(0, np.int64)]
         for begin in range(0, len(starts), _BLOCK):
-            *columns, at, end = self._read_numbers(starts[begin : begin + _BLOCK])
-            if left_out is not None:
-                kept = ~left_out[np.minimum(columns[0].view(np.uint64), len(left_out) - 1).astype(np.int64)]
-                columns, at, end = [column[kept] for column in columns], at[kept], end[kept]
+            *columns, at, end = self._read_numbers(starts[begin : begin + _BLOCK], left_out)
             if with_stats is not None:
                 rows = np.flatnonzero((at < end) & (self._data[at] == STAT_TAG))
                 with_stats._append([column[rows] for column in columns], at[rows], end[rows])
@@ -191,9 +188,9 @@ class Events:
         sort += bytes(len(self) - len(sort))
         return StatColumn(self.plane, np.frombuffer(number, np.int64), np.frombuffer(sort, np.uint8))
 
-    def _read_numbers(self, starts: Positions) -> tuple[Positions, ...]:
+    def _read_numbers(self, starts: Positions, left_out: Flags | None) -> tuple[Positions, ...]:
         """Return metadata ids, offsets and durations in ps of the events that begin at `starts`, where the statistics
-        of each begin, and where it ends.
+        of each begin, and where it ends; without the events whose id is flagged in `left_out`.
 
         The profiler writes the three numbers in order and leaves a zero out; events in any other order are read one by
         one.
@@ -214,6 +211,9 @@ class Events:
                 at = at.copy()
                 at[there] = after
             columns.append(values)
+            if left_out is not None and number == EVENT_METADATA_ID:  # before the rest is read of half of all events
+                kept = ~(there & _flags_of(values, left_out))
+                starts, at, end, columns = starts[kept], at[kept], end[kept], [values[kept]]
         odd = np.flatnonzero((at < end) & (data[at] != STAT_TAG))
         for index in odd.tolist():
             blob = self.plane.space.blob
@@ -229,6 +229,9 @@ class Events:
             except TruncatedError:  # an impossible duration, for which a damaged event is left out
                 columns[EVENT_DURATION_PS - 1][index], first_stat = -1, int(end[index])
             at[index] = first_stat
+        if left_out is not None and (len(odd) or left_out[0]):  # an id that came late, or that is left out as a zero
+            kept = ~_flags_of(columns[0], left_out)
+            return tuple(column[kept] for column in (*columns, at, end))
         return (*columns, at, end)
 
     def _read_stats(self, at: Positions, until: Positions) -> dict[str, StatColumn]:
@@ -275,6 +278,12 @@ class Events:
         return columns
 
 
+def _flags_of(ids: Ints, flags: Flags) -> Flags:
+    """Return the flag of each id, the last one for all higher ids."""
+    found: Flags = flags[np.minimum(ids.view(np.uint64), len(flags) - 1).astype(np.int64)]
+    return found
+
+
 def _behind(at: Positions, lengths: NDArray[np.uint64], limit: Positions) -> Positions:
     """Return where contents of these lengths end; a damaged length ends with the enclosing message."""
     behind: Positions = at + np.minimum(lengths, np.maximum(limit - at, 0).astype(np.uint64)).astype(np.int64)
@@ -301,7 +310,8 @@ def ops_of_events(events: Events, lane: Lane, ops: OpNumbers) -> None:
     which = distinct(op.number[rows])[1]
     for column in (module, program):
         different, more = distinct(column.number[rows])
-        which = distinct(which * len(different) + more)[1]
+        if len(different) > 1:
+            which = distinct(which * len(different) + more)[1]
     examples = rows[_examples(which)].tolist()
     numbers = np.full(len(examples), NO_OP, np.int64)
     for index, example in enumerate(examples):

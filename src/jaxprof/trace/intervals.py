@@ -54,10 +54,14 @@ def self_times(starts: Ints, durations: Ints) -> Ints:
     If an interval extends beyond the one in which it began, only the part within counts. Linear in the number of
     intervals, however deep they nest.
     """
-    order = nesting_order(starts, durations)
-    begin, own = starts[order], durations[order]
-    end = begin + own
-    holds = np.append(begin[1:] < end[:-1], False)[: len(own)]
+    if not _nest_in_order(starts, durations):
+        order = nesting_order(starts, durations)
+        in_given_order = np.empty_like(durations)
+        in_given_order[order] = self_times(starts[order], durations[order])
+        return in_given_order
+    own = durations.copy()
+    end = starts + own
+    holds = np.append(starts[1:] < end[:-1], False)[: len(own)]
     own[holds] = 0
     holders = np.flatnonzero(holds)
     # The spans of time in which one of these intervals, ordered by start, is the one that began last.
@@ -65,7 +69,7 @@ def self_times(starts: Ints, durations: Ints) -> Ints:
     running: list[tuple[int, int]] = []
     now = 0
     last = int(end[holders].max()) if len(holders) else 0
-    spans = [*zip(begin[holders].tolist(), end[holders].tolist(), strict=True), (last, last)]
+    spans = [*zip(starts[holders].tolist(), end[holders].tolist(), strict=True), (last, last)]
     for index, (next_start, next_end) in enumerate(spans):
         while running and now < next_start:
             reached, latest = running[-1]
@@ -78,20 +82,20 @@ def self_times(starts: Ints, durations: Ints) -> Ints:
         running.append((next_end, index))
         now = next_start
     owners, since, until = np.array(found, np.int64).reshape(-1, 3).T
-    innermost = Coverage.of(begin[~holds], end[~holds])  # disjoint, because no interval begins inside them
+    innermost = Coverage(starts, starts + own)  # disjoint: those that hold others are empty here
     np.add.at(own, holders[owners], until - since - innermost.within(since, until))
-    in_given_order = np.empty_like(own)
-    in_given_order[order] = own
-    return in_given_order
+    return own
 
 
 def nesting_order(starts: Ints, durations: Ints) -> Ints:
     """Return the order by start, the longer first, so each interval comes before those inside it. Cheap for sorted
     intervals."""
+    return np.arange(len(starts)) if _nest_in_order(starts, durations) else np.lexsort((-durations, starts))
+
+
+def _nest_in_order(starts: Ints, durations: Ints) -> bool:
     step = np.diff(starts)
-    if ((step > 0) | ((step == 0) & (durations[1:] <= durations[:-1]))).all():
-        return np.arange(len(starts))
-    return np.lexsort((-durations, starts))
+    return bool(((step > 0) | ((step == 0) & (durations[1:] <= durations[:-1]))).all())
 
 
 def distinct(values: Ints) -> tuple[Ints, Ints]:

@@ -30,7 +30,7 @@ from jaxprof.trace.events import (
     ops_of_metadata,
     use_own_clock,
 )
-from jaxprof.trace.intervals import distinct, join
+from jaxprof.trace.intervals import distinct
 from jaxprof.trace.launch import match_kernels, split_graphs
 from jaxprof.trace.model import (
     ABSENT,
@@ -60,7 +60,6 @@ from jaxprof.trace.xspace import (
     Positions,
     Space,
     varints,
-    words,
 )
 
 LINE_ID, LINE_NAME, LINE_TIMESTAMP_NS, LINE_EVENTS, LINE_DISPLAY_NAME = 1, 2, 3, 4, 11
@@ -156,12 +155,18 @@ class PlaneLine:
         return events
 
     def rows_with(self, starts: Positions, end: int, *names: str) -> Positions:
-        """Return the indexes in a block of the events that may have one of these statistics: all that have one, and a
-        few in which the same bytes mean something else."""
-        wanted = self.plane.stat_ids(*names)
-        pieces = range(int(starts[0]), end, _PIECE) if wanted else ()
-        offsets = [self._stats_in(piece, min(piece + _PIECE, end), list(wanted)) for piece in pieces]
-        rows = np.searchsorted(starts, join(offsets), side="right") - 1
+        """Return the indexes in a block of the events that may have one of these statistics: all that have one, and
+        others, in which the same bytes mean something else; all events where so many have one that to read them all is
+        faster than the search."""
+        wanted = list(self.plane.stat_ids(*names))
+        found = [np.zeros(0, np.int64)]
+        count = 0
+        for piece in range(int(starts[0]), end, _PIECE) if wanted else ():
+            found.append(self._stats_in(piece, min(piece + _PIECE, end), wanted))
+            count += len(found[-1])
+            if 3 * count > np.searchsorted(starts, piece + _PIECE):
+                return np.arange(len(starts))
+        rows = np.searchsorted(starts, np.concatenate(found), side="right") - 1
         return rows[np.diff(rows, prepend=-1) > 0]
 
     def _stats_in(self, begin: int, end: int, wanted: list[int]) -> Positions:
@@ -212,33 +217,38 @@ def event_starts(blob: Blob, data: Bytes, at: int, end: int) -> tuple[Positions,
     walk that begins at any such tag reaches the event's end, and there the next event. A walk counts only if the one
     before it ends exactly where it begins; the events end early where it does not, or where an event is too long.
     """
-    begins = np.arange(at + _CHUNK, end - _CHUNK, _CHUNK)
-    if len(begins) < 4:  # walks that are worth a NumPy step
+    count = (end - at - 1) // _CHUNK - 1
+    if count < 4:  # walks that are worth a NumPy step
         return _follow(blob, at, end)
     beyond = len(data) - PADDING + 1
-    heads = words(data).view(np.int64)
 
-    def step(here: Positions) -> tuple[Positions, Flags]:
-        word = heads[here]
-        return _STEPS[word >> 8 & 0xFFFF], word & 0xFF == _EVENT_TAG
+    def step(here: Positions) -> Positions:
+        length = data[here + 1]
+        if (length & 0x80).any():
+            return _STEPS[length + (data[here + 2].astype(np.int64) << 8)]
+        return length + np.int64(2)
 
-    tags = data[begins[:, None] + np.arange(_WINDOW)] == _EVENT_TAG
-    guesses = (begins + tags.argmax(axis=1))[tags.any(axis=1)]
+    tags = np.ndarray((count, _WINDOW), np.uint8, data, at + _CHUNK, (_CHUNK, 1)) == _EVENT_TAG
+    guesses = (at + _CHUNK * np.arange(1, count + 1) + tags.argmax(axis=1))[tags.any(axis=1)]
     for _ in range(24):  # after so many links a walk has left the event in which it began, which has fewer statistics
-        steps, is_event = step(guesses)
-        guesses = np.minimum(guesses + steps, end)[is_event]
+        guesses = np.minimum(guesses + step(guesses), end)
+        guesses = guesses[data[guesses] == _EVENT_TAG]
     walks = np.unique(np.append(guesses, at))
     stops = np.append(walks[1:], end)
     found = [walks]
     while len(found) < _CHUNK:  # events of two bytes take half as many steps from one walk to the next
-        steps, is_event = step(found[-1])
-        steps[~is_event | (found[-1] >= stops)] = 0
+        steps = step(found[-1]) * (found[-1] < stops)
         if not steps.any():
             break
         found.append(np.minimum(found[-1] + steps, beyond))
     wrong = np.flatnonzero(found[-1][:-1] != stops[:-1])
     rows = np.array(found)[:, : int(wrong[0]) + 1 if len(wrong) else None].T
     starts, after = rows[:, :-1][rows[:, 1:] > rows[:, :-1]], int(rows[-1, -1])
+    other = np.flatnonzero(
+        data[starts] != _EVENT_TAG
+    )  # a field of the line, from which a walk went on as if it were one
+    if len(other):
+        starts, after = starts[: other[0]], int(starts[other[0]])
     return (starts, after) if after <= end else (starts[:-1], int(starts[-1]))  # only the last one can reach past it
 
 
@@ -525,10 +535,9 @@ def _op_lane(line: PlaneLine, events: Events, trace: Trace, ops: OpNumbers, *, o
     if own.any():
         trace.platform = "cpu"
         # A thread serves all CPU devices of a process.
-        rows, numbers = np.flatnonzero(own), events.stat("device_ordinal").integers(0)[own]
-        for number in np.unique(numbers).tolist():
-            part = lane.select(rows[numbers == number])
-            part.device, part.kind = f"cpu:{number}", "thread"
+        numbers = events.stat("device_ordinal").integers(0)
+        for number in distinct(numbers[own])[0].tolist():
+            part = replace(lane.select(own & (numbers == number)), device=f"cpu:{number}", kind="thread")
             trace.ready += trace.check(part)
     return lane, own
 

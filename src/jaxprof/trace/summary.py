@@ -199,8 +199,8 @@ def text_of(trace: Trace, program: Program) -> tuple[str | None, str]:
 
 def _pairs(first: Ints, second: Ints) -> Ints:
     """Return a number for each pair: equal pairs have equal numbers, which ascend with the first of the pair."""
-    values, which = distinct(second)
-    return distinct(distinct(first)[1] * len(values) + which)[1]
+    (values, which), (others, other) = distinct(second), distinct(first)
+    return which if len(others) == 1 else distinct(other * len(values) + which)[1]
 
 
 TIMELINE = "timeline"

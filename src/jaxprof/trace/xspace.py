@@ -93,7 +93,8 @@ class EventMetadata:
 
 
 def words(data: Bytes) -> NDArray[np.uint64]:
-    """Return the eight bytes from each position on as a number, without a copy. One costs no more than a byte does."""
+    """Return the eight bytes from each position on as a number, without a copy. To read one takes as long as to read
+    eight single bytes, because it is not aligned."""
     return np.ndarray((len(data) - 7,), "<u8", data, 0, (1,))
 
 
