@@ -210,12 +210,12 @@ def test_a_program_that_handles_that_signal_is_left_alone(start, tmp_path):
     events = """{"type":"heartbeat","handled":[2]}\\n{"type":"warning_raised","code":"said","message":"said"}\\n"""
     says = f"""printf '{events}' >&"${{JAXPROF_PROGRAM%% *}}"; """
     python = stand_in(tmp_path, f"RANK=0; {says} trap 'touch asked' INT; touch ready-0; while :; do sleep 0.05; done")
-    script = start("-c", SCRIPT, "0.1", "script", "--plain", "--out", "s.jaxprof", "--python", python, "train.py")
+    script = start("-c", SCRIPT, "0.5", "script", "--plain", "--out", "s.jaxprof", "--python", python, "train.py")
     script.until_ready("ready-0", "s.jaxprof")
     until(lambda: '"said"' in (tmp_path / "s.jaxprof").read_text())  # so the heartbeat before it has been read
     os.kill(script.process.pid, INTERRUPT)
     script.until_ready("asked")
-    time.sleep(1)  # ten times as long as it would have otherwise
+    time.sleep(1.5)  # three times as long as it would have otherwise
     assert script.process.poll() is None
     os.kill(script.process.pid, TERM)
     script.end()
