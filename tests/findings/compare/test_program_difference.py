@@ -107,6 +107,15 @@ def test_a_finding_near_its_threshold_is_not_called_new(share, status):
     assert [row.status for row in back] == ["gone" if status == "new" else "unclear"]
 
 
+@pytest.mark.parametrize(("share", "status"), [(0.08, "unclear"), (0.03, "new")])
+def test_a_finding_the_other_side_nearly_has_is_not_new(share, status):
+    little, much = (recorded(*made.loop(made.line(90, of, "host_busy", "plot", kind="host"))) for of in (share, 0.6))
+    assert not program_result(little, made.RUN).findings
+    _, pair, text = compared(little, much)
+    assert [(row.either.code, row.status) for row in pair.program.findings] == [("host_work", status)]
+    assert ("host_work new" in text) == (status == "new")
+
+
 @pytest.mark.parametrize(("name", "is_alone"), [("jaxlib", True), ("code", False), ("arguments", False)])
 def test_difference_made_by_a_compiler_has_no_fix(name, is_alone):
     difference, _, _ = compared(AS_IT_IS, CHANGED[name][0])

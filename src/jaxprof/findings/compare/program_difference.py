@@ -19,6 +19,7 @@ from jaxprof.base.grouping import Pair, pair_up, pairs
 from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding
 from jaxprof.findings.compare import Difference, FigureDifference, figures
+from jaxprof.findings.programs import findings
 from jaxprof.findings.programs.claims import Claims
 from jaxprof.session import Run
 from jaxprof.stats.comparison import ONE_LAUNCH
@@ -26,7 +27,8 @@ from jaxprof.stats.comparison import ONE_LAUNCH
 CODE, SCRIPT, ARGUMENTS = "code", "script", "arguments"
 COMPILERS = ("jax", "jaxlib")
 _CLEARLY = 2
-"""A finding that one side lacks came or went if it costs this many times what makes it a finding."""
+"""A finding that one side lacks came or went if it costs this many times what makes it a finding, and the other side
+has none by thresholds that are so many times as low."""
 
 
 @frozen
@@ -131,10 +133,10 @@ def program_difference(before: ProgramResult, after: ProgramResult) -> ProgramDi
     found = pairs(
         before.findings, after.findings, [by_function, lambda finding: finding.code], lambda finding: finding.code
     )
-    findings = [
+    found = [
         replace(row, status="unclear")
-        if (row.status == "new" and not (before.seen_to_its_end and _is_clear(row.either, after)))
-        or (row.status == "gone" and not (after.seen_to_its_end and _is_clear(row.either, before)))
+        if (row.status == "new" and not _is_clear(row.either, after, before))
+        or (row.status == "gone" and not _is_clear(row.either, before, after))
         else row
         for row in found
     ]
@@ -158,7 +160,7 @@ def program_difference(before: ProgramResult, after: ProgramResult) -> ProgramDi
         tuple(changes),
         tuple(sorted(functions, key=lambda row: (row.status == "same", -abs(row.part("seconds"))))),
         figures(ours, theirs),
-        tuple(sorted(findings, key=lambda row: row.status == "same")),
+        tuple(sorted(found, key=lambda row: row.status == "same")),
     )
 
 
@@ -168,11 +170,15 @@ def _seconds_by_state(program: ProgramResult) -> dict[str, float | None]:
     return {share.state: None if share.state in unfinished else share.seconds for share in program.timeline}
 
 
-def _is_clear(finding: Finding, program: ProgramResult) -> bool:
+def _is_clear(finding: Finding, program: ProgramResult, other: ProgramResult) -> bool:
     """Return whether a finding of this program alone is more than a time that came out on the other side of its
-    threshold. One without a time rests on what was counted."""
+    threshold: the `other`, seen to its end, has not even a lesser one. One without a time rests on what was counted."""
+    if not other.seen_to_its_end:
+        return False
     if finding.seconds is None:
         return True
+    if any(lesser.code == finding.code for lesser in findings(other, 1 / _CLEARLY)):
+        return False
     if not finding.estimate:
         return finding.seconds >= _CLEARLY * WORTH_EXACT * program.work_seconds
     return finding.low is not None and finding.low >= _CLEARLY * Claims(program).least

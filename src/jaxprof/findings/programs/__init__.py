@@ -273,9 +273,9 @@ FAULTS = ("program_failed", "standstill", "unfinished_compile", "debug_settings"
 REMARKS = (compiling.compile_dominates, settings.cache_off)
 
 
-def findings(result: ProgramResult) -> tuple[Finding, ...]:
-    """Return the findings of a program: its faults, then by saving, the unknown ones last."""
-    claims = Claims(result)
+def findings(result: ProgramResult, factor: float = 1.0) -> tuple[Finding, ...]:
+    """Return the findings of a program: its faults, then by saving, the unknown ones last. `factor`: as in `Claims`."""
+    claims = Claims(result, factor)
     checks = [check for check in CHECKS if not (result.other_thread and check.sampled)]
     every = claims.limit_savings([check.complete(found) for check in checks for found in check.find(result, claims)])
     order = {code: at for at, code in enumerate(FAULTS)}

@@ -103,7 +103,7 @@ def op_by_op_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         and not (spot.kind == "call" and loop_line(result, spot) in called and (spot.location, spot.call) not in single)
     ]
     if (
-        not any(spot.kind == "dispatch" for spot in spots) or loop.library or not is_large_part(result, spots)
+        not any(spot.kind == "dispatch" for spot in spots) or loop.library or not is_large_part(claims, spots)
     ):  # a library's loop is not the reader's to change
         return
     rows = [row for row in claims.free_rows(result.compiles) if is_single(row) and _is_run_in(result, row, spots)]
@@ -112,7 +112,7 @@ def op_by_op_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     if len(kinds) < 2:
         return
     running, compiling = sum_seconds(spots), sum(map(row_seconds, rows))
-    if running < LEAST_OF_LOOP * loop.seconds:
+    if running < LEAST_OF_LOOP * claims.loop:
         return  # recompilations in the loop outweigh them
     if running < loop.parts[DEVICE]:
         return  # the device works meanwhile, and would be waited for all the same
@@ -248,7 +248,7 @@ def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     least = WRAPPED_SHARE if certain else CALLS_SHARE
     took = sum_seconds(calls)
     saves = (1 - KEPT_SHARE) * took
-    if not calls or took < least * loop.seconds or not claims.worth(saves, sum_samples(calls)):
+    if not calls or took < least * claims.loop or not claims.worth(saves, sum_samples(calls)):
         return
     rate = loop.times.per_second  # timing its lines makes a brief iteration longer
     each = f" (an iteration takes {seconds(1 / rate, 2)})" if rate else ""

@@ -28,6 +28,8 @@ class Claims:
     """Record of the seconds of a program that findings have claimed; passed to each check in turn."""
 
     result: ProgramResult
+    factor: float = 1.0
+    """Factor on what a cost is compared with: below 1, lesser costs are findings, too."""
     taken: set[Hashable] = field(default_factory=set)
     waits: float | None = None
     """Seconds of waits for a value, if each brief iteration waits for one. The device has nothing to do before and
@@ -41,13 +43,18 @@ class Claims:
 
     @property
     def work(self) -> float:
-        """Seconds of the program's own work."""
-        return self.result.work_seconds
+        """Seconds of the program's own work, for comparison with a cost."""
+        return self.factor * self.result.work_seconds
+
+    @property
+    def loop(self) -> float:
+        """Seconds of the hot loop, for comparison with a cost."""
+        return self.factor * self.result.hot.seconds
 
     @property
     def least(self) -> float:
         """Sampled seconds below which nothing is reported."""
-        return WORTH * min(self.work, self.result.hot.seconds)
+        return WORTH * min(self.work, self.loop)
 
     @property
     def left(self) -> float:
@@ -102,10 +109,10 @@ class Claims:
             return False
         if samples is None:
             return True
-        if samples < LEAST_SAMPLES:
+        if samples < self.factor * LEAST_SAMPLES:
             return False
         # compiling takes most of a short run, and almost nothing of a long run's loop
-        work = min(work, self.result.hot.seconds)
+        work = min(work, self.loop)
         seen = self.result.samples_of_work
         low, _ = interval(min(1.0, samples / seen), seen) if seen > 0 else (0.0, 1.0)
         sure = low * seen / samples  # lower bound of the seconds, relative to the sampled value

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from jaxprof.analysis.programs import COMPILE
 from jaxprof.analysis.programs.loop_time import Spot
 from jaxprof.analysis.programs.result import ProgramResult, is_single
 from jaxprof.base.grouping import totals
@@ -89,14 +88,14 @@ def sum_samples(spots: Sequence[Spot]) -> float:
     return sum(spot.samples for spot in spots)
 
 
-def is_large_part(result: ProgramResult, spots: Sequence[Spot]) -> bool:
+def is_large_part(claims: Claims, spots: Sequence[Spot]) -> bool:
     """Return whether the spots take a part of the loop that is worth changing."""
-    return sum_seconds(spots) >= LEAST_OF_LOOP * (result.hot.seconds - result.hot.parts.get(COMPILE, 0.0))
+    return sum_seconds(spots) >= LEAST_OF_LOOP * claims.factor * claims.steady
 
 
 def is_worth_changing(result: ProgramResult, claims: Claims, spots: Sequence[Spot], saves: float) -> bool:
     """Return whether there are spots, which take a part of the loop that is worth changing, and enough is saved."""
-    return bool(spots) and is_large_part(result, spots) and claims.worth(saves, sum_samples(spots))
+    return bool(spots) and is_large_part(claims, spots) and claims.worth(saves, sum_samples(spots))
 
 
 def in_each_iteration(result: ProgramResult, spots: Sequence[Spot]) -> bool:

@@ -167,8 +167,10 @@ def host_sync(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     )
     saves = min(took, max(0.0, claims.steady - took) if brief else max(0.0, claims.left - loop.preempted - ahead))
     low, _ = interval(min(1.0, took / loop.seconds), loop.samples) if loop.seconds else (0.0, 1.0)
-    waits = low >= SYNC_SHARE and iteration_seconds is not None and iteration_seconds < SYNC_STEP_SECONDS
-    gains = saves >= LEAST_SAVED * loop.seconds and claims.worth(saves, sum_samples(spots))
+    waits = (
+        low >= SYNC_SHARE * claims.factor and iteration_seconds is not None and iteration_seconds < SYNC_STEP_SECONDS
+    )
+    gains = saves >= LEAST_SAVED * claims.loop and claims.worth(saves, sum_samples(spots))
     if not gains and not (waits and took >= claims.least):
         return
     claims.waits = took if brief else None
