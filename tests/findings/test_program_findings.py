@@ -1194,6 +1194,23 @@ def test_reading_a_value_belongs_to_waiting_for_it():
     assert codes(*loop(runs)) == ["host_work"]
 
 
+@pytest.mark.parametrize(("waits", "reported"), [(0.7, []), (0.1, ["host_work"])])
+def test_the_end_of_a_wait_for_the_device_is_no_host_work(waits, reported):
+    """In a coroutine, whose lines have no times, the wait itself is no finding."""
+    read = {"call": "np.asarray()", "kind": "read"}
+    spots = (made.line(91, waits, "device_busy", **read), made.line(91, 0.15, "host_busy", **read))
+    assert codes(*loop(*spots), timed(40, 0.25)) == reported
+
+
+@pytest.mark.parametrize(("calls", "reported"), [(0.3, ["dispatch_bound"]), (0.26, [])])
+def test_calls_are_reported_where_no_part_is_known_to_be_larger(calls, reported):
+    """Half of the loop's time is unknown, so that nothing is known to bound it."""
+    unseen = made.line(95, 0.45, "host_busy", kind="unseen")
+    inside = loop(made.line(88, calls, "host_busy", "step", kind="call"), unseen)
+    assert made.result(*inside).verdict.kind is None
+    assert codes(*inside) == reported
+
+
 def test_faults_precede_what_saves_most():
     on = changed(loop(SORT), e.ProgramSampled, profiled_seconds=1.0, debug_settings=["jax_debug_nans"])
     assert codes(*on) == ["debug_settings", "profiler_on", "data_waits"]

@@ -110,6 +110,7 @@ ASLEEP = made.line(95, 0.88, "waiting", "asyncio.run()", kind="idle")
 SLEEP = made.line(95, 0.88, "waiting", "time.sleep()")
 OPERATION = made.line(88, 0.8, "device_busy", "xs[i]", kind="dispatch")
 CALL = made.line(88, 0.8, "host_busy", "step", kind="call")
+LESS, UNPLACED = {**CALL, "seconds": 0.4}, made.line(95, 0.35, "host_busy", "", kind="unseen")
 READINGS = made.line(30, 0.9, "data", "time.sleep()", "readings", under=86)
 COMPILING = made.line(88, 0.1, "compile", "step", kind="compile")
 TIMED = made.steps(100, 0.0005, lines={88: 0.6, 95: 0.4})
@@ -157,6 +158,17 @@ LOOPS = {
     ),
     "what no clock places makes the interval as wide": loop(made.line(88, 0.3, "host_busy", "", kind="unseen")),
     "what no clock places may be most of it": loop(made.line(88, 0.6, "host_busy", "", kind="unseen")),
+    "Python at lines without times may have waited for the device": loop(LESS, UNPLACED),
+    "at timed lines it is not the device's": [*loop(LESS, UNPLACED), TIMED],
+    "a launch is no other Python's": [
+        *loop(
+            {**CALL, "seconds": 0.3},
+            made.line(88, 0.35, "device_busy", "step", kind="inline"),
+            made.line(95, 0.35, "host_busy", "log"),
+        ),
+        made.steps(1000, 30e-6),
+    ],
+    "where Python may be any other part, it is unknown": [*loop({**LESS, "seconds": 0.3}, UNPLACED), TIMED],
     "it sleeps for a third of the time": loop({**ASLEEP, "seconds": 0.3}),
     "a sleep in every pass is what a pass takes": loop(SLEEP),
     "a sleep under a condition is a poll that found nothing": loop(

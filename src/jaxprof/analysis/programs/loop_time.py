@@ -199,6 +199,9 @@ class HotLoop:
     """Lines at which samples saw more time than iterations like the timed ones can make up."""
     unknown: float = 0.0
     """Seconds in none of `parts`, because no clock says what they go to."""
+    excluded: Mapping[str, float] = field(default_factory=dict)
+    """Seconds of `unknown` that a part does not take: the device none that held the interpreter's lock, and parts other
+    than the device and the calls none of a launch."""
     launching: Mapping[str, float] = field(default_factory=dict)
     """Seconds inside compiled functions that the calling thread computes itself: those that launching them takes
     (`DISPATCH`), and those that it may take (`UNKNOWN`). The rest of the time inside is the device's work."""
@@ -229,6 +232,10 @@ class HotLoop:
     def own_seconds(self) -> float:
         """`seconds` without the waits for a processor."""
         return sum(self.parts.values()) + self.unknown
+
+    def doubt(self, part: str) -> float:
+        """Return the seconds of `unknown` that a part may take."""
+        return self.unknown - self.excluded.get(part, 0.0)
 
     @property
     def where(self) -> SourceLocation | None:
@@ -364,6 +371,10 @@ def loop_figures(
         parts[other] += seconds
         parts[DEVICE] -= seconds
     unknown = parts.pop(UNKNOWN)
+    locked = 0.0
+    if times.count:  # else a wait for a value in which the thread ran is unseen, and a runtime may wait like this
+        locked = sum(spot.seconds for spot in steady if spot.kind in ("unseen", AROUND) and part(spot) == UNKNOWN)
+    launch = 0.0 if calls_python else launching.get(UNKNOWN, 0.0)
     compiling = sum(spot.seconds for spot in staged)
     parts[COMPILE] = min(compiling, _recompile_seconds(staged, rows))
     samples = sum(spot.samples for spot in steady)
@@ -385,6 +396,7 @@ def loop_figures(
         eager=eager,
         unaccounted=find_unaccounted(steady, key, times),
         unknown=unknown,
+        excluded={DEVICE: locked, **dict.fromkeys((HOST, DATA, COPY, COMPILE), launch)},
         launching=launching,
         brief_call=_least_arguments(called),
         preempted=preempted,
@@ -527,9 +539,8 @@ def _launching_seconds(
 def _wake_seconds(spots: Sequence[Spot], iterations: float) -> float:
     """Return the part of the wait for results that may be the thread's own work. Waits for a processor are left out of
     it already: by its clocks, the thread was blocked there."""
-    waiting = [spot for spot in spots if spot.kind == "sync"]
-    count = iterations * len({spot.location for spot in waiting})
-    return min(sum(spot.seconds for spot in waiting), count * WAKE_SECONDS)
+    waits = totals((spot.location, spot.seconds) for spot in spots if spot.kind == "sync")
+    return sum(min(seconds, iterations * WAKE_SECONDS) for seconds in waits.values())
 
 
 def leaves_of(row: Compiled) -> int:

@@ -96,9 +96,10 @@ def _largest_part(loop: HotLoop, *, timed: bool) -> Verdict:
         reason = f"its {timed_count} cannot account for the sampled time: too few and too short"
         return _no_verdict(loop, reason, _round_up(2 * total))
     undelayed = _share_without_delay(name, loop)
-    if undelayed is None and most > next_most + loop.unknown:
+    rival = max(seconds + loop.doubt(part) for part, seconds in loop.parts.items() if part != name)
+    if undelayed is None and most > rival:
         return _no_verdict(loop, "it waited too long for a processor that others had", None)
-    if undelayed is None or most <= next_most + loop.unknown:
+    if undelayed is None or most <= rival:
         reason = f"{percent_or_less(loop.unknown / total)} of its time cannot be attributed"
         return _no_verdict(loop, reason if timed else f"{reason}: {UNTIMED}", None)
     spread = math.sqrt(max(share + other - (share - other) ** 2, 1e-9) / samples)
@@ -107,8 +108,8 @@ def _largest_part(loop: HotLoop, *, timed: bool) -> Verdict:
         reason = f"{name} ({percent_or_less(share)}) and {second} ({percent_or_less(other)}) cannot be told apart"
         return _no_verdict(loop, reason, _round_up(total * more))
     low = interval(min(share, undelayed), samples)[0]
-    with_waits = (most + loop.unknown + loop.preempted) / loop.seconds
-    high = interval(min(1.0, max(undelayed + loop.unknown / total, with_waits)), samples)[1]
+    with_waits = (most + loop.doubt(name) + loop.preempted) / loop.seconds
+    high = interval(min(1.0, max(undelayed + loop.doubt(name) / total, with_waits)), samples)[1]
     return replace(_no_verdict(loop, "", None), kind=f"{name}-bound", share=share, low=low, high=high)
 
 
@@ -126,7 +127,7 @@ def _share_without_delay(name: str, loop: HotLoop) -> float | None:
     if loop.shares_processors:
         ordered = loop.preempted + loop.waited <= loop.seconds / 2
     else:
-        ordered = parts[name] > max(seconds for part, seconds in parts.items() if part != name) + loop.unknown
+        ordered = parts[name] > max(parts[part] + loop.doubt(part) for part in parts if part != name)
     if ordered:
         return parts[name] / (known + loop.unknown)
     # The lower bound assumes that unknown time and waits in calls belong to other parts, and that all other waits were

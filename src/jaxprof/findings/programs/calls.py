@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from jaxprof.analysis.programs import DEVICE, DISPATCH
 from jaxprof.analysis.programs.functions import array_type, row_seconds
-from jaxprof.analysis.programs.loop_time import Spot, leaves_of
+from jaxprof.analysis.programs.loop_time import HotLoop, Spot, leaves_of
 from jaxprof.analysis.programs.result import ProgramResult, is_single
 from jaxprof.base.grouping import grouped
 from jaxprof.base.text import safe
@@ -39,7 +39,7 @@ from jaxprof.findings.programs.loop_lines import (
 CALLS_SHARE = 0.5
 """Share of the hot loop from which calling compiled functions is what bounds it."""
 WRAPPED_SHARE = 0.25
-"""`CALLS_SHARE` if the reason for the calls' cost is known, or if no part of the loop is larger."""
+"""`CALLS_SHARE` if the reason for the calls' cost is known, or if no part of the loop is known to be larger."""
 MANY_LEAVES = 200
 """Number of argument leaves from which looking at them dominates a call: some 0.4 µs each."""
 _OPERANDS = 4
@@ -244,7 +244,7 @@ def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     ]
     library, largest = most_through(calls), max(many_leaves, key=leaves_of, default=None)
     library = library if _wraps(result, library) else ""
-    certain = library or largest is not None or result.verdict.kind == f"{DISPATCH}-bound"
+    certain = library or largest is not None or _is_largest(loop)
     least = WRAPPED_SHARE if certain else CALLS_SHARE
     took = sum_seconds(calls)
     saves = (1 - KEPT_SHARE) * took
@@ -271,6 +271,13 @@ def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         fix, function = (_PASS_USED, largest.function) if mostly_unused else (_FEWER_LEAVES, "")
     found = finding_of_lines(result, claims, "dispatch_bound", f"the loop {does}{each}", calls, saves, own_fix=fix)
     yield replace(found, function=function)
+
+
+def _is_largest(loop: HotLoop) -> bool:
+    """Return whether no part of the loop is known to take more than the calls; False if waits for a processor decide
+    what each takes."""
+    parts = loop.undelayed or loop.parts
+    return loop.preempted + loop.waited <= loop.seconds / 2 and parts[DISPATCH] >= max(parts.values())
 
 
 def _wraps(result: ProgramResult, library: str) -> bool:

@@ -14,7 +14,7 @@ from jaxprof.analysis.programs import DATA, DEVICE, HOST
 from jaxprof.analysis.programs.loop_time import BEYOND, IDLE, Spot
 from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.analysis.programs.verdict import interval
-from jaxprof.base.grouping import grouped
+from jaxprof.base.grouping import grouped, totals
 from jaxprof.base.text import safe
 from jaxprof.base.units import bytes_
 from jaxprof.events import STAGES
@@ -288,6 +288,11 @@ def _host_spots(result: ProgramResult, claims: Claims) -> list[Spot]:
     nothing to do cannot be saved."""
     loop = result.hot
     asleep = loop.asleep if result.verdict.kind == IDLE else ()
+    reads = totals(
+        ((spot.location, spot.call), spot.seconds if loop.part(spot) == HOST else -spot.seconds)
+        for spot in loop.spots
+        if spot.kind == "read"
+    )
     return [
         spot
         for spot in claims.free_spots(loop.spots)
@@ -295,6 +300,8 @@ def _host_spots(result: ProgramResult, claims: Claims) -> list[Spot]:
         and spot.kind != BEYOND  # it may be what a compiled function calls
         and spot.sites
         and spot not in asleep
+        # What runs in a read that mostly waits for the device is the end of that wait.
+        and not (spot.kind == "read" and reads[spot.location, spot.call] < 0)
         # The hot loop's own step to its next item is no work; a loop within it is.
         and not (
             spot.sites[0].key == loop.key and spot.location.line == spot.sites[0].loop_line and spot.call in _STEPPING
