@@ -6,8 +6,7 @@ import pytest
 
 from jaxprof import events as e
 from jaxprof.base.errors import UsageError
-from jaxprof.runner.expected_time import estimate_time, left_in_words
-from jaxprof.runner.planning import PlannedRun, PlanOptions, plan_runs, read_sweep
+from jaxprof.runner.planning import PlannedRun, PlanOptions, estimate_time, left_in_words, plan_runs, read_sweep
 from jaxprof.session import Run
 from runner.stage import SELU
 

@@ -41,8 +41,7 @@ from jaxprof.findings.out_of_memory import (
     message_remedies,
     tried_remedies,
 )
-from jaxprof.findings.trials import compile_seconds_beside_none, times_tried, trial_of
-from jaxprof.findings.xla_parts import shortening, work_text
+from jaxprof.findings.trials import compile_seconds_beside_none, shortening, times_tried, trial_of, work_text
 from jaxprof.session import Run, Session
 from jaxprof.session.run import IMPORTED
 

@@ -25,9 +25,8 @@ from jaxprof.base.units import counted, percent, seconds
 from jaxprof.events import Event, RunFinished
 from jaxprof.facts.runs import interval_text
 from jaxprof.report.runs import versus_text
-from jaxprof.runner.expected_time import left_in_words
 from jaxprof.runner.interpreter import Interpreter
-from jaxprof.runner.planning import PlannedRun
+from jaxprof.runner.planning import PlannedRun, left_in_words
 from jaxprof.runner.scheduler import Scheduler
 from jaxprof.session import Run, Session
 from jaxprof.session.log import LogWriter

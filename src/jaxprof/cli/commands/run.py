@@ -97,9 +97,8 @@ def command(
         return ExitCode.OK
     from jaxprof.base.operating_system import refuse_to_run
     from jaxprof.runner.device_choice import choose
-    from jaxprof.runner.expected_time import estimate_time
     from jaxprof.runner.interpreter import find_interpreter
-    from jaxprof.runner.planning import PlanOptions, find_workloads, plan_all, read_settings
+    from jaxprof.runner.planning import PlanOptions, estimate_time, find_workloads, plan_all, read_settings
 
     refuse_to_run("jaxprof run")
     if source is not None:

@@ -30,7 +30,7 @@ from jaxprof.events import DeviceReading
 from jaxprof.events import ProgramSampled as ProgramSampled
 from jaxprof.events import SourceLocation as SourceLocation
 from jaxprof.events.finding import Finding
-from jaxprof.findings.programs import arrays, calls, compiling, loops, recompiling, settings, starting, threads
+from jaxprof.findings.programs import arrays, calls, compiling, loops, recompiling, settings
 from jaxprof.findings.programs.claims import Claims, check
 
 _NO_MEMORY = re.compile(r"RESOURCE_EXHAUSTED|MemoryError|[Oo]ut of memory|Unable to allocate")
@@ -253,7 +253,7 @@ CHECKS = (
     calls.op_by_op_loop,
     calls.large_operations,
     arrays.implicit_transfers,
-    threads.lock_held,
+    loops.lock_held,
     loops.data_waits,
     loops.host_between,
     loops.host_work,
@@ -262,7 +262,7 @@ CHECKS = (
     compiling.slow_tracing,
     compiling.captured_constants,
     settings.cache_never_found,
-    starting.slow_import,
+    settings.slow_import,
     arrays.arrays_grow,
     arrays.programs_grow,
     arrays.unused_donation,

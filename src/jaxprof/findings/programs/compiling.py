@@ -14,7 +14,7 @@ from jaxprof.events import Compiled, LineOperations, SourceLocation
 from jaxprof.events.finding import Finding
 from jaxprof.events.programs import UNROLLED
 from jaxprof.findings.programs.claims import Claims, check
-from jaxprof.findings.xla_parts import shortening, work_text
+from jaxprof.findings.trials import shortening, work_text
 from jaxprof.session.files import path_word
 
 MANY = 20

@@ -1,4 +1,5 @@
-"""Findings about the host's work in the hot loop while the device could compute: callbacks, fetches, data, other.
+"""Findings about the host's work in the hot loop while the device could compute: callbacks, fetches, waits for Python's
+lock, data, other.
 
 Seconds rest on stack samples and on the timed lines of the loop: they are estimates, and the findings are marked as
 such. Each check claims what it reports. The saving of a fix is an upper bound if the device may be busy anyway.
@@ -10,24 +11,26 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from jaxprof.analysis.programs import DATA, DEVICE, HOST
+from jaxprof.analysis.programs import DATA, DEVICE, DISPATCH, HOST
 from jaxprof.analysis.programs.loop_time import BEYOND, IDLE, Spot
 from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.analysis.programs.verdict import interval
 from jaxprof.base.grouping import grouped, totals
 from jaxprof.base.text import safe
-from jaxprof.base.units import bytes_
+from jaxprof.base.units import and_more, bytes_, seconds
 from jaxprof.events import STAGES
 from jaxprof.events.finding import Finding
-from jaxprof.findings.programs.claims import Claims, check
+from jaxprof.findings.programs.claims import LEAST_SAMPLES, Claims, check
 from jaxprof.findings.programs.loop_lines import (
     KEPT_SHARE,
     LARGE_BYTES,
+    cost_text,
     finding_of_lines,
     in_each_iteration,
     is_of_compiled_function,
     is_seldom,
     is_worth_changing,
+    lines_of,
     most_through,
     sum_samples,
     sum_seconds,
@@ -316,3 +319,57 @@ def _is_brief(result: ProgramResult, spot: Spot) -> bool:
     site = spot.site_in(loop.key)
     line_seconds = loop.times.each(site.line) if site is not None else None
     return line_seconds is not None and line_seconds < BRIEF_SECONDS
+
+
+CONTENDED = "contended"
+HELD_SHARE = 0.5
+"""CPU time of the threads at one line, as a share of the loop's waits, from which it is they that hold the lock."""
+_NAMES_LISTED = 3
+
+
+@check(
+    "another thread holds Python's lock (the GIL)",
+    "Python runs in one thread at a time. A thread that computes in Python keeps the loop from making its next call, "
+    "for 5 ms each time, also while the device has nothing to do.",
+    "Move what that thread computes into a process (multiprocessing, concurrent.futures.ProcessPoolExecutor), do it "
+    "less often, or use functions that release the lock (NumPy on large arrays, compression, files). A free-threaded "
+    "Python has no such lock.",
+    sampled=True,
+)
+def lock_held(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    """Yield a finding if the loop waits for the lock, and another thread computed at that time, by its own clock, while
+    samples that found the lock held saw it at a line of the user's."""
+    spots = [spot for spot in claims.free_spots(result.hot.spots) if spot.kind == CONTENDED]
+    waits = sum_seconds(spots)
+    if not is_worth_changing(result, claims, spots, waits):
+        return
+    threads = [
+        (thread, min(thread.cpu_seconds, window.monotonic_seconds - window.began_seconds))
+        for window in result.sample_windows
+        if any(line.kind == CONTENDED for line in window.lines)
+        for thread in window.threads
+        if thread.at
+    ]
+    ran = totals((thread.at, took) for thread, took in threads)
+    at = max(ran, key=lambda location: ran[location], default=None)
+    if at is None or ran[at] < HELD_SHARE * waits:
+        return
+    there = [thread for thread, _ in threads if thread.at == at]
+    if sum(thread.samples for thread in there) < LEAST_SAMPLES:
+        return
+    names = list(dict.fromkeys(safe(thread.name) for thread in there))
+    who = f"the thread {names[0]} runs" if len(names) == 1 else f"the threads {and_more(names, _NAMES_LISTED)} run"
+    lines = lines_of(result, spots)
+    claims.is_lock_held = True
+    # a call gives the lock away and has to get it back, so its time is not that of launching what it calls
+    claims.take(spots)
+    claims.take([spot for spot in result.hot.spots if result.hot.part(spot) == DISPATCH or spot.kind == "inline"])
+    yield Finding(
+        "lock_held",
+        f"the loop waits for Python's lock, {cost_text(result, waits)}, and {who} Python "
+        f"meanwhile: {seconds(ran[at], 2)} of CPU, mostly at {at.short(result.directory)}",
+        (at, *lines),
+        seconds=waits,
+        saves_seconds=waits,
+        estimate=True,
+    )

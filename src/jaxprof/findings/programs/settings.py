@@ -1,4 +1,4 @@
-"""Findings about the settings that a program runs under: debugging options, the profiler, the compilation cache."""
+"""Findings about what a program starts with: debugging options, the profiler, the compilation cache, its imports."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from jaxprof.base.text import safe
 from jaxprof.base.units import counted, percent, seconds
 from jaxprof.events import ProgramSampled
 from jaxprof.events.finding import Finding
+from jaxprof.events.programs import IMPORTS
 from jaxprof.findings.programs.claims import Claims, check
 
 CACHE_SECONDS = 2.0
@@ -145,3 +146,36 @@ def cache_never_found(result: ProgramResult, claims: Claims) -> Iterator[Finding
         (next(filter(None, places), None),),
         seconds=sum(row.compile_seconds or 0.0 for row in claims.free_rows(missed)) or None,
     )
+
+
+IMPORT_SHARE = 0.25
+"""Share of the program's time since JAX was imported from which an import is reported: a long run has none."""
+_JAX_SHARE = 0.05
+"""Share of the time below an import in which JAX works from which the import is the program itself."""
+
+
+@check(
+    "an import takes much of the program's time",
+    "The imported module computes, reads files or imports others when it is imported, at every start.",
+    "Import it where it is needed, if a run may not need it, or import the part of it that is needed; what the module "
+    "computes or reads at its top level belongs into a function, or into a file that is loaded.",
+)
+def slow_import(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
+    """Yield each import that takes a large share. Modules that were imported before JAX were not sampled."""
+    sampled = [window for window in result.sample_windows if window.samples]
+    whole = sum(took for window in sampled for took in window.states.values())
+    imports = [each for each in result.statements if each.kind == IMPORTS]
+    took = totals((each.where, each.seconds) for each in imports)
+    jax_took = totals((each.where, each.jax_seconds) for each in imports)
+    for where, spent in took.items():
+        if spent < IMPORT_SHARE * whole or jax_took[where] > _JAX_SHARE * spent:
+            continue
+        module = next((each.name for each in imports if each.where == where and each.name), "")
+        yield Finding(
+            "slow_import",
+            f"{f'importing {safe(module)}' if module else 'an import'} took about {seconds(spent, 2)}, "
+            f"{percent(spent / whole)} of the program's time since JAX was imported",
+            (where,),
+            seconds=spent,
+            estimate=True,
+        )

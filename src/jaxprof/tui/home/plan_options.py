@@ -135,7 +135,7 @@ class HomeOptions:
 
 def plan_line(chosen: Sequence[WorkloadInfo], choices: HomeOptions, width: int) -> Content:
     """Return what Enter would run and how long it will take, or the error in the options."""
-    from jaxprof.runner.expected_time import estimate_time
+    from jaxprof.runner.planning import estimate_time
 
     try:
         planned = choices.plan(chosen)

@@ -18,7 +18,7 @@ from jaxprof.base.errors import UsageError
 from jaxprof.base.text import safe
 from jaxprof.base.units import counted, seconds
 from jaxprof.report.runs import RunGroup, break_even_text, leading_run, parameters_text, verdict_parts
-from jaxprof.runner.expected_time import left_in_words
+from jaxprof.runner.planning import left_in_words
 from jaxprof.session.run import IMPORTED
 from jaxprof.tui import clock
 from jaxprof.tui.keys import key_of
