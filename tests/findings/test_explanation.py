@@ -221,17 +221,17 @@ def test_the_longest_kernel_is_that_of_all_captures_together():
 
 
 def test_causes_of_a_call_precede_those_of_its_compilation():
-    of_call = Finding("slow_kernel", "", scope="call", seconds=0.01, share=0.9)
-    of_compile = Finding("slow_llvm", "", scope="compile", seconds=9.0, share=0.9)
-    negligible = Finding("padding", "", scope="call", seconds=0.001, share=0.02)
+    of_call = Finding("", scope="call", seconds=0.01, share=0.9, code="slow_kernel")
+    of_compile = Finding("", scope="compile", seconds=9.0, share=0.9, code="slow_llvm")
+    negligible = Finding("", scope="call", seconds=0.001, share=0.02, code="padding")
     assert sorted([negligible, of_compile, of_call], key=rank) == [of_call, of_compile, negligible]
 
 
 def test_two_findings_about_one_kernel_save_its_time_once():
     weights = KernelWeights(scope="call", shares={"a": 0.6, "b": 0.3}, seconds=1.0)
-    both = Finding("slow_kernel", "", kernels=("a", "b"), seconds=0.9, at_most=True)
-    first = Finding("layout_copy", "", kernels=("a",), seconds=0.6, saves_seconds=0.6)
-    apart = Finding("padding", "", kernels=("b",), seconds=0.3)
+    both = Finding("", kernels=("a", "b"), seconds=0.9, at_most=True, code="slow_kernel")
+    first = Finding("", kernels=("a",), seconds=0.6, saves_seconds=0.6, code="layout_copy")
+    apart = Finding("", kernels=("b",), seconds=0.3, code="padding")
     assert [each.saves_seconds for each in without_overlap([both, first], weights, {})] == [0.6, pytest.approx(0.3)]
     assert list(without_overlap([apart, first], weights, {})) == [first, apart]
 
@@ -267,9 +267,9 @@ def test_finding_in_an_xla_function_costs_at_most_its_call(mark, seconds):
     """)
     weights = KernelWeights(scope="call", shares={"call": 0.9, "first": 0.05, "other": 0.05}, seconds=1.0)
     by_name = {each.name: each for each in kernels(module)}
-    both = with_cost(Finding("copy_traffic", "", kernels=("y", "first")), weights, by_name)
+    both = with_cost(Finding("", kernels=("y", "first"), code="copy_traffic"), weights, by_name)
     assert both.seconds == pytest.approx(0.05 + (seconds or 0.0)), "what stands before the call is timed by itself"
-    found = with_cost(Finding("whole_carry", "", kernels=("y",)), weights, by_name)
+    found = with_cost(Finding("", kernels=("y",), code="whole_carry"), weights, by_name)
     assert (found.seconds, found.saves_seconds) == (seconds, None)
     assert found.at_most is (seconds is not None)
 

@@ -1173,10 +1173,10 @@ def test_a_short_clean_program_has_no_finding():
 
 
 def test_a_place_that_is_nowhere_is_none():
-    finding = Finding("program_failed", "it ended", (e.NOWHERE, made.at(88), made.at(91)))
+    finding = Finding("it ended", (e.NOWHERE, made.at(88), made.at(91)), code="program_failed")
     assert finding.where == made.at(88)
     assert finding.others == (made.at(91),)
-    assert Finding("program_failed", "it ended", (e.NOWHERE,)).where is None
+    assert Finding("it ended", (e.NOWHERE,), code="program_failed").where is None
 
 
 def test_after_a_signal_the_line_of_the_last_samples_is_named():

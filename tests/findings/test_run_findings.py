@@ -215,7 +215,7 @@ def test_worst_doubt_is_reported_then_the_first():
 
 
 def finding(code, run="r1", *, fault=False, **cost):
-    return Finding(code, "", own_fix="", run=run, fault=fault, **{"scope": "call", **cost})
+    return Finding("", own_fix="", run=run, fault=fault, **{"scope": "call", **cost}, code=code)
 
 
 def explained(*findings, abstentions=()):

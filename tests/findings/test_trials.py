@@ -29,16 +29,16 @@ def names_and_lines(*findings, code=""):
 
 
 def test_change_of_calls_has_a_line_and_a_setting_none():
-    loops = Finding("small_loop_body", "", (LINE,)), Finding("small_loop_body", "", (OTHER,))
-    precise = Finding("precise_product", "", (OTHER,))
+    loops = Finding("", (LINE,), code="small_loop_body"), Finding("", (OTHER,), code="small_loop_body")
+    precise = Finding("", (OTHER,), code="precise_product")
     assert names_and_lines(*loops, precise) == [("unroll", 17), ("unroll", 31), ("default_precision", None)]
-    assert names_and_lines(loops[0], loops[0], Finding("padding", "")) == [("unroll", 17)], "each once"
-    assert names_and_lines(Finding("padding", "")) == []
+    assert names_and_lines(loops[0], loops[0], Finding("", code="padding")) == [("unroll", 17)], "each once"
+    assert names_and_lines(Finding("", code="padding")) == []
 
 
 def test_named_finding_is_tried_alone():
-    loop = Finding("small_loop_body", "", (LINE,))
-    assert names_and_lines(loop, Finding("precise_product", ""), code="small_loop_body") == [("unroll", 17)]
+    loop = Finding("", (LINE,), code="small_loop_body")
+    assert names_and_lines(loop, Finding("", code="precise_product"), code="small_loop_body") == [("unroll", 17)]
     assert names_and_lines(code="small_loop_body") == [("unroll", None)]
 
 
@@ -190,7 +190,7 @@ def test_what_cannot_be_told_says_why_and_how_large_it_may_be():
 
 def test_finding_of_one_function_proposes_a_trial():
     def leads_to(code, *runs):
-        found = Finding(code, "", own_fix="Do it."), *explanation(session(*runs), "s").findings
+        found = Finding("", own_fix="Do it.", code=code), *explanation(session(*runs), "s").findings
         explained = replace(explanation(session(*runs), "s"), findings=found)
         return conclusion(explained).command
 

@@ -403,7 +403,7 @@ def test_who_is_late_is_explained_before_what_all_of_them_do(jobs):
     """However much more the exchange takes, of which nobody is named."""
     exchange = jobs["an exchange that takes much of the time"]
     assert not exchange.names_somebody
-    late = Finding("straggler", "late", index=2, part="data", seconds=0.01)
+    late = Finding("late", index=2, part="data", seconds=0.01, code="straggler")
     explained = explanation_of_job(replace(exchange, findings=(*exchange.findings, late)))
     first, second = explained.findings
     assert (first.code, first.index) == ("straggler", 2)

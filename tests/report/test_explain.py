@@ -34,7 +34,6 @@ _VERIFY = "jaxprof script --plain experiments/train_the_model.py --config config
 def crowded(findings=5, **more):
     """An explanation as long as it can be."""
     finding = Finding(
-        "static_argument_varies",
         _LONG,
         (e.SourceLocation("/home/me/work/experiments/train_the_model.py", 1234),),
         own_fix=_LONG,
@@ -51,6 +50,7 @@ def crowded(findings=5, **more):
         kernels=("loop_multiply_subtract_fusion.123",) * 5,
         function="train_step",
         compilations=1234,
+        code="static_argument_varies",
     )
     unknown = tuple(Abstention(f"no-{number}", _LONG, _VERIFY) for number in range(4))
     base = explanation(sessions.whole(), "s")
@@ -102,18 +102,18 @@ def test_json_fits_a_prompt_however_long_its_sentences_are():
 
 
 COSTS = [
-    Finding("", "", scope="program"),
-    Finding("", "", scope="module", bytes=8 << 20),
-    Finding("", "", scope="program", seconds=6.0, share=0.3),
-    Finding("", "", scope="call", seconds=6.0, low=5.0, high=7.0, estimate=True),
-    Finding("", "", scope="call", seconds=6.0, saves_seconds=2.0, estimate=True),
-    Finding("", "", scope="profile", seconds=6.0, share=0.5, at_most=True),
+    Finding("", scope="program", code=""),
+    Finding("", scope="module", bytes=8 << 20, code=""),
+    Finding("", scope="program", seconds=6.0, share=0.3, code=""),
+    Finding("", scope="call", seconds=6.0, low=5.0, high=7.0, estimate=True, code=""),
+    Finding("", scope="call", seconds=6.0, saves_seconds=2.0, estimate=True, code=""),
+    Finding("", scope="profile", seconds=6.0, share=0.5, at_most=True, code=""),
 ]
 
 
 @pytest.mark.parametrize(("saves", "is_said"), [(2.0, True), (5.9, False), (None, False)])
 def test_a_saving_is_claimed_by_all_or_by_none(saves, is_said):
-    found = Finding("code", "it took 6.0 s", seconds=6.0, saves_seconds=saves)
+    found = Finding("it took 6.0 s", seconds=6.0, saves_seconds=saves, code="code")
     said = saving(found), explain.cost_text(found)
     assert ["save" in words for words in said] == [is_said] * 2
 

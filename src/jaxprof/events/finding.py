@@ -24,12 +24,13 @@ _NEARLY_ALL = 0.9
 class Finding:
     """A finding about a program, a job, a run, a capture or a module. An unknown cost is None, not 0."""
 
-    code: str
     message: str
     """Sentence with the figures."""
     places: tuple[SourceLocation | None, ...] = ()
     """Lines that the finding is about, the one to change first; unknown ones are None, or `NOWHERE`."""
     _: KW_ONLY
+    code: str = ""
+    """Name of its check, or of another `CatalogueEntry`, which `complete` adds."""
     own_fix: str | None = None
     """What to change in this case; None until `CatalogueEntry.complete` has added what holds for every case."""
     scope: Scope = "program"
@@ -123,5 +124,5 @@ class CatalogueEntry:
     """Page of the documentation with its heading, such as `programs.md#findings`."""
 
     def complete(self, finding: Finding) -> Finding:
-        """Return a finding with this fix, unless it has one of its own."""
-        return replace(finding, own_fix=self.fix) if finding.own_fix is None else finding
+        """Return a finding with this code, and with this fix unless it has one of its own."""
+        return replace(finding, code=self.code, own_fix=self.fix if finding.own_fix is None else finding.own_fix)

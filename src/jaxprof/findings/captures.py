@@ -91,7 +91,6 @@ def compile_findings(run: Run, scope: Scope, verify: str) -> Iterator[Finding]:
         named.append(counted(others, "more compile"))
     again = any(each.module and each.count > 1 for each in compiled.modules)
     yield Finding(
-        _COMPILES.code,
         f"nothing ran on a device for {seconds(waited)}, {percent(share)} of the profile, while XLA "
         f"compiled: {', '.join(named)}",
         own_fix=_IDLE_FIXES["compile"] if again else _COMPILES.fix,
@@ -100,6 +99,7 @@ def compile_findings(run: Run, scope: Scope, verify: str) -> Iterator[Finding]:
         share=share,
         verify=verify,
         run=run.id,
+        code=_COMPILES.code,
     )
 
 
@@ -140,7 +140,6 @@ def step_findings(run: Run, scope: Scope, verify: str, *, whole_program: bool) -
             causes = tuple(cause for cause in causes if cause.cause in _OWN_WORK)
         meanwhile = f"; meanwhile the host: {causes_text(causes)}" if causes else ""
         yield Finding(
-            entry.code,
             f"{words}: {seconds(step_seconds)} of each step on {device}{beside}, {percent(known[device])} of "
             f"{counted(count, 'step')}{meanwhile}",
             own_fix=(causes and _IDLE_FIXES.get(causes[0].cause)) or entry.fix,
@@ -149,6 +148,7 @@ def step_findings(run: Run, scope: Scope, verify: str, *, whole_program: bool) -
             share=known[device],
             verify=verify,
             run=run.id,
+            code=entry.code,
         )
 
 

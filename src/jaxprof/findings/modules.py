@@ -167,8 +167,8 @@ def _slow(session: Session, module: Module, run: Run) -> Iterator[Finding]:
         made = kernel.instruction
         # A kernel that XLA made by itself has the line of those beside it.
         near = lines_of(map(Value, (*made.users, *made.operand_instructions()))) if kernel.source is None else ()
-        code, places = SLOW_KERNEL.code, (near or (line_of([kernel]),))[:1]
-        yield SLOW_KERNEL.complete(Finding(code, message, places, own_fix=fix or None, kernels=(kernel.name,)))
+        places = (near or (line_of([kernel]),))[:1]
+        yield SLOW_KERNEL.complete(Finding(message, places, own_fix=fix or None, kernels=(kernel.name,)))
 
 
 def with_cost(finding: Finding, weights: KernelWeights, by_name: Mapping[str, Kernel]) -> Finding | None:

@@ -117,7 +117,7 @@ def run_findings(session: Session, run: Run, name: str, baselines: Set[str]) -> 
 
 def warning_finding(warning: WarningRaised) -> Finding:
     """Return a warning about a run as a finding, whose cost is unknown."""
-    return Finding(warning.code, warning.message, own_fix=warning.advice, scope="call")
+    return Finding(warning.message, own_fix=warning.advice, scope="call", code=warning.code)
 
 
 _DISPATCH_BOUND = _run("dispatch_bound_call", "a call takes as long to start as to run",
@@ -173,9 +173,7 @@ def call_findings(session: Session, run: Run, name: str) -> Iterator[Finding]:
 def _call_finding(
     entry: CatalogueEntry, run: Run, verify: str, took: float, whole: float, message: str, scope: Scope = "call"
 ) -> Finding:
-    found = Finding(
-        entry.code, message, scope=scope, seconds=took, share=took / whole, at_most=True, verify=verify, run=run.id
-    )
+    found = Finding(message, scope=scope, seconds=took, share=took / whole, at_most=True, verify=verify, run=run.id)
     return entry.complete(found)
 
 
@@ -197,7 +195,7 @@ def _failure_finding(session: Session, run: Run, verify: str) -> Finding:
             work = xla_work(run, function.rpartition(":")[2], run.ended_seconds - compiled, run.ended_seconds)
             error += f"; it had been compiling for {seconds(compiled)}, {work_text(work)}"
             fix = " ".join(shortening(work, function)) or fix
-        found = _FAILED.complete(Finding(_FAILED.code, error, own_fix=fix or None, scope="call", fault=True))
+        found = _FAILED.complete(Finding(error, own_fix=fix or None, scope="call", fault=True))
         return replace(found, held=True, verify=verify, run=run.id)
     message, schedule, limit = message_of(run), picture.schedule, None
     refused = message is not None and message.is_refusal
@@ -231,7 +229,6 @@ def memory_finding(
     shown.append(f"{ON_CHIP_FIX}." if is_on_chip else hint or _NO_MEMORY.fix)
     texts = (error, figures_text(message) if message is not None else "", held_text(buffers))
     return Finding(
-        _NO_MEMORY.code,
         "; ".join(filter(None, texts)),
         tuple(place for place, _ in lines_of(buffers)[:1]),
         own_fix=". ".join(shown),
@@ -240,6 +237,7 @@ def memory_finding(
         held=True,
         kernels=tuple(each.instruction for each in buffers[:_KERNELS_NAMED] if each.instruction),
         fault=True,
+        code=_NO_MEMORY.code,
     )
 
 
@@ -373,7 +371,6 @@ def _trial_finding(compared: AbResult, versus: AbVersus) -> Finding:
     if (ends := compile_seconds_beside_none(versus)) is not None:
         gain = f"the compile takes {seconds(ends[0])}; without, it was not over after {seconds(ends[1])}"
     return Finding(
-        _TRIED.code,
         f"with {trial.title} {gain}",
         tuple(run.trial.lines) if run.trial is not None else (),
         own_fix=trial.fix,
@@ -385,6 +382,7 @@ def _trial_finding(compared: AbResult, versus: AbVersus) -> Finding:
         saves_seconds=saved[0],
         verify=comparison_command(compared.session),
         run=compared.baseline.id,
+        code=_TRIED.code,
     )
 
 
@@ -404,7 +402,6 @@ def _slower_finding(compared: AbResult, versus: AbVersus, median: float) -> Find
     low, high = times.low, times.high
     cost = None if median_seconds is None else max(0.0, median_seconds - median)
     return Finding(
-        _SLOWER.code,
         f"{versus.label} is slower than A: {times.ratio_text} as fast; "
         + (f"kernels that grew: {more}" if more else others),
         own_fix=_SLOWER.fix,
@@ -417,6 +414,7 @@ def _slower_finding(compared: AbResult, versus: AbVersus, median: float) -> Find
         verify=comparison_command(compared.session),
         run=versus.run.id,
         kernels=tuple(row.name for row in grown) or tuple(changed[:_KERNELS_NAMED]),
+        code=_SLOWER.code,
     )
 
 

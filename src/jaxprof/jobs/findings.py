@@ -189,11 +189,11 @@ def failures(processes: Sequence[ProcessFigures], apart: float = 0.0) -> Iterato
     if memory is not None:
         fix = "Its session names what was alive then, by line, and what needs less."
     size = memory.bytes["asked"] if memory is not None else None
-    yield Finding("process_failed", message, own_fix=fix, bytes=size, held=size is not None, index=first.index)
+    yield Finding(message, own_fix=fix, bytes=size, held=size is not None, index=first.index, code="process_failed")
     for error, group in grouped((_failure_text(process), process) for process in failed[1:]).items():
         which = processes_named([process.index for process in group])
         after = "ended" if may_be_first else "ended after that"
-        yield Finding("failed_after", f"{which} {after}: {error}", own_fix="", index=group[0].index)
+        yield Finding(f"{which} {after}: {error}", own_fix="", index=group[0].index, code="failed_after")
 
 
 def first_failure_time(processes: Sequence[ProcessFigures]) -> float | None:
@@ -253,7 +253,7 @@ def pause_findings(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
             f"all {len(affected)} processes were paused for {seconds(took)}: "
             f"process {first.index} {_cause_text(first)}, " + pause_times(first.pauses)
         )
-        yield Finding("process_paused", message, seconds=took, index=first.index)
+        yield Finding(message, seconds=took, index=first.index, code="process_paused")
         return
     for process in affected:
         took = _pause_seconds(process)
@@ -263,7 +263,7 @@ def pause_findings(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
             + pause_times(process.pauses)
             + (f"; the others took {seconds(longer)} longer for as many steps" if longer is not None else "")
         )
-        yield Finding("process_paused", message, seconds=took, index=process.index)
+        yield Finding(message, seconds=took, index=process.index, code="process_paused")
 
 
 def _pause_seconds(process: ProcessFigures) -> float:
@@ -327,13 +327,13 @@ def recompiles(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
 
 def _recompile_finding(code: str, times: str, again: CompiledAgain, took: float, index: int | None = None) -> Finding:
     return Finding(
-        code,
         times + (f": {again.reason}" if again.reason else ""),
         (again.called_from,),
         seconds=took,
         function=again.function,
         index=index,
         part=COMPILE,
+        code=code,
     )
 
 
@@ -357,7 +357,7 @@ def throttle_findings(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
             f"{clock.device} on {process.host} is throttled ({', '.join(clock.reasons)}): its clock is at "
             f"{scaled(clock.hertz)}Hz, that of the others at {scaled(median(others))}Hz"
         )
-        yield Finding("throttled_device", message, index=process.index, part=DEVICE)
+        yield Finding(message, index=process.index, part=DEVICE, code="throttled_device")
 
 
 LEAST_SECTIONS = 8
@@ -397,7 +397,7 @@ def last_to_arrive(
             f"at {seen.name}, last at {percent(arrival.last_share)} of {seen.instances} executions, and the others "
             f"wait {seconds(arrival.caused_wait_seconds)} of {seconds(seen.span_seconds)} for it; {excluded}"
         )
-        yield Finding("slow_device", message, seconds=arrival.caused_wait_seconds, index=index, part=DEVICE)
+        yield Finding(message, seconds=arrival.caused_wait_seconds, index=index, part=DEVICE, code="slow_device")
 
 
 LEAST_EXPOSED = 0.1
@@ -426,7 +426,7 @@ def exchange_findings(collectives: Sequence[Arrivals]) -> Iterator[Finding]:
         f"exchanging takes about {seconds(took)} of {seconds(most.span_seconds)} "
         f"({percent(took / most.span_seconds)}), in which the devices run no other kernel and wait for nobody: {what}"
     )
-    yield Finding("exposed_exchange", message, seconds=took)
+    yield Finding(message, seconds=took, code="exposed_exchange")
 
 
 @frozen

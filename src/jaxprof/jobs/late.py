@@ -556,7 +556,6 @@ def _straggler(
         f"{percent_or_less(shares[1])} on the others, {effect}"
     )
     return Finding(
-        "straggler",
         message,
         (process.loop.line_of(what) if process.loop is not None and what != OWN_WORK else None,),
         own_fix=_FIXES[what],
@@ -566,4 +565,5 @@ def _straggler(
         since_seconds=period.began_seconds,
         until_seconds=period.ended_seconds,
         since_step=step,
+        code="straggler",
     )

@@ -125,7 +125,7 @@ def standstills(found: Standing | None, count: int) -> Iterator[Finding]:
         message = (
             f"{every} {_stands(found.waiting)} {_state(first).text(first.directory)}; none differs from the others"
         )
-        yield Finding("process_standstill", message, (_state(first).at,), seconds=None, index=None)
+        yield Finding(message, (_state(first).at,), seconds=None, index=None, code="process_standstill")
         return
     # for each line the others wait at: `; 511 wait since step 188 in the compiled call of train.py:585`
     lines = Counter(
@@ -148,12 +148,12 @@ def standstills(found: Standing | None, count: int) -> Iterator[Finding]:
                 f"process {process.index} of {count} {_stands([process])} in a compilation: {compile_.message}{rest}"
             )
             places, fix = compile_.places[:1], compile_.own_fix or None
-            yield Finding("process_standstill", message, places, own_fix=fix, index=process.index)
+            yield Finding(message, places, own_fix=fix, index=process.index, code="process_standstill")
             continue
         if found.why == "ended" or state is None:
             step = f" after step {integer(process.last_step)}" if process.last_step is not None else ""
             message = f"process {process.index} of {count} has ended by itself{step}, and the others have not{rest}"
-            yield Finding("process_standstill", message, index=process.index)
+            yield Finding(message, index=process.index, code="process_standstill")
             continue
         message = f"process {process.index} of {count} {_stands([process])} {state.text(process.directory)}"
         if found.why == "another step" and usual_step is not None:
@@ -165,7 +165,7 @@ def standstills(found: Standing | None, count: int) -> Iterator[Finding]:
         stacks = command("open", path_word(process.path))
         fix = what_ends(state)
         own_fix = f"{fix} The stacks of its threads: {stacks}" if fix else None
-        yield Finding("process_standstill", message + rest, (state.at,), own_fix=own_fix, index=process.index)
+        yield Finding(message + rest, (state.at,), own_fix=own_fix, index=process.index, code="process_standstill")
 
 
 _MOST_BLAMED = 4

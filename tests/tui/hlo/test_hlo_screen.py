@@ -110,7 +110,7 @@ async def test_stages_barriers_sources_and_the_order_of_the_kernels(tmp_path):
 async def test_finding_is_in_the_pane_of_its_kernel():
     async with walking() as walk:
         screen = await opened(walk, program_session())
-        slow = Finding("slow", "[b]it[/b] is slow", own_fix="make it fast", kernels=("dot.1",))
+        slow = Finding("[b]it[/b] is slow", own_fix="make it fast", kernels=("dot.1",), code="slow")
         screen._opened.findings = (slow,)
         screen.lists.show_findings(screen._opened)
         await walk.shows("! [b]it[/b] is slow", "make it fast")

@@ -57,7 +57,6 @@ def float64(scene: Scene) -> Iterator[Finding]:
     some, number = any(widening.values()), counted(len(kernels), "kernel computes", "kernels compute")
     moved = sum(map(total, kernels))
     yield module_finding(
-        "float64",
         f"{number} in float64: {bytes_(moved)} a run, {percent(share)} of the program's work, of which float32 moves "
         f"half{'; the first one widens a float32 array' if some else ''}",
         tuple(kernel.name for kernel in kernels),
@@ -104,7 +103,6 @@ def tiny_kernels(scene: Scene) -> Iterator[Finding]:
         return
     ordered = sorted(tiny, key=lambda kernel: -(kernel.count or 1))
     yield module_finding(
-        "tiny_kernels",
         f"{integer(launches)} of {integer(everything)} launches move less than {bytes_(TINY_BYTES)} and compute less "
         f"than {scaled(TINY_FLOPS, 'FLOP')}: launching them takes longer than running them",
         tuple(kernel.name for kernel in ordered),
@@ -140,9 +138,7 @@ def odd_sizes(scene: Scene) -> Iterator[Finding]:
             sizes += [str(size) for size in odd]
     if kernels:
         named = ", ".join(list(dict.fromkeys(sizes))[:6])
-        yield from gather(
-            "odd_sizes", kernels, "GEMM has", "GEMMs have", f"sizes that do not fill whole tiles ({named})"
-        )
+        yield from gather(kernels, "GEMM has", "GEMMs have", f"sizes that do not fill whole tiles ({named})")
 
 
 _GPU_MULTIPLE = {"f32": 4, "f64": 2, "s8": 16, "u8": 16, "f8e4m3fn": 16, "f8e5m2": 16}
@@ -162,7 +158,7 @@ def rematerialisation(scene: Scene) -> Iterator[Finding]:
     flops = flops_of(kernels)
     share = f" ({percent(flops / whole)} of all FLOPs)" if (whole := flops_of(scene.kernels)) else ""
     rest = f"values that the forward pass did not keep: {scaled(flops, 'FLOP')}{share}, {{bytes}} a run"
-    yield from gather("rematerialisation", kernels, "kernel recomputes", "kernels recompute", rest)
+    yield from gather(kernels, "kernel recomputes", "kernels recompute", rest)
 
 
 @check(
@@ -193,7 +189,6 @@ def small_loop_body(scene: Scene) -> Iterator[Finding]:
         body = counted(len(inside), "kernel that moves", "kernels that move")
         yield replace(
             module_finding(
-                "small_loop_body",
                 f"{loop.name} runs {turns} iterations of {body} {bytes_(moved)}: the loop's overhead is larger than "
                 "its work",
                 (loop.name,),
@@ -237,7 +232,7 @@ def upcast_product(scene: Scene) -> Iterator[Finding]:
         )
     ]
     yield from gather(
-        "upcast_product", kernels, "product computes", "products compute",
+        kernels, "product computes", "products compute",
         "in float32 with operands converted from 16-bit floats: {bytes} a run",
     )  # fmt: skip
 
@@ -262,9 +257,7 @@ def precise_product(scene: Scene) -> Iterator[Finding]:
         and (not kernel.op_name or _PRODUCT.match(kernel.path.primitive))
     ]
     words = ", ".join(dict.fromkeys(kernel.precision for kernel in kernels))
-    yield from gather(
-        "precise_product", kernels, "float32 product", "float32 products", f"at precision {words}: {{bytes}} a run"
-    )
+    yield from gather(kernels, "float32 product", "float32 products", f"at precision {words}: {{bytes}} a run")
 
 
 def _products(scene: Scene) -> list[Kernel]:
@@ -337,4 +330,4 @@ def attention_scores(scene: Scene) -> Iterator[Finding]:
         f"their size, {bytes_(moved)} written and read a run"
     )
     where = sorted(written.values(), key=lambda pair: -pair[0])
-    yield module_finding("attention_scores", message, tuple(dict.fromkeys(k.name for _, k in where)), moved)
+    yield module_finding(message, tuple(dict.fromkeys(k.name for _, k in where)), moved)

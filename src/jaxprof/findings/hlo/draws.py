@@ -102,7 +102,6 @@ def random_bits(scene: Scene) -> Iterator[Finding]:
     if bits < _MOST * (bits + rest):
         return
     finding = module_finding(
-        "random_bits",
         f"random bits (threefry) are {percent(bits / (bits + rest))} of the program's work: {scaled(operations)} "
         "integer operations a run",
         tuple(sorted(work, key=lambda name: -work[name])),
@@ -181,7 +180,6 @@ def rejection_sampling(scene: Scene) -> Iterator[Finding]:
     names = [part.rpartition("(")[2].rstrip(")") for part in path.split("/")]
     name = next((name.strip("_") for name in reversed(names) if name), "a loop")
     yield module_finding(
-        "rejection_sampling",
         f"{name} draws until the last number is accepted: each iteration draws {integer(first.numbers)} numbers and "
         f"moves {bytes_(sum(map(total, first.kernels)))}, for all; one iteration is {percent(share)} of the program's "
         "work, and how many there are depends on chance",

@@ -81,7 +81,7 @@ def _table_gradient(scene: Scene) -> Finding | None:
                 f"read for {bytes_(updates.shape.bytes)} of rows, {percent(filled / moved)} of the program's traffic"
             )
             return replace(
-                module_finding("costly_backward", message, (kernel.name, zeros.outermost.name), filled),
+                module_finding(message, (kernel.name, zeros.outermost.name), filled),
                 own_fix="Differentiate with respect to the rows that are used, and update these alone: grads = "
                 "jax.grad(loss)(table[ids]), then table.at[ids].add(-rate * grads).",
             )
@@ -111,7 +111,7 @@ def _slice_gradients(scene: Scene) -> Finding | None:
         "its traffic, and more of its time"
     )
     return replace(
-        module_finding("costly_backward", message, tuple(kernel.name for kernel in kernels)),
+        module_finding(message, tuple(kernel.name for kernel in kernels)),
         own_fix=GRADIENT_OF_DIFFERENCES,
     )
 
@@ -132,7 +132,7 @@ def _pooling(scene: Scene) -> Finding | None:
         f"{bytes_(sum(map(total, [*pooled, *parts])))} a run, {percent(share)} of the program's work"
     )
     return replace(
-        module_finding("costly_backward", message, tuple(kernel.name for kernel in [*pooled, *parts])),
+        module_finding(message, tuple(kernel.name for kernel in [*pooled, *parts])),
         own_fix="Where the windows do not overlap, pool by a reduction, whose gradient is a comparison: "
         "x.reshape(n, h // 2, 2, w // 2, 2, c).max((2, 4)).",
     )
@@ -161,9 +161,7 @@ def _many_passes(scene: Scene) -> Finding | None:
         f"the backward pass does {ratio(back / ahead)} the work of the forward pass, most of it in {worst.name} "
         f"({worst.path.primitive or worst.kind})"
     )
-    finding = module_finding(
-        "costly_backward", message, tuple(kernel.name for kernel in sorted(backward, key=scene.work)[::-1])
-    )
+    finding = module_finding(message, tuple(kernel.name for kernel in sorted(backward, key=scene.work)[::-1]))
     if not reverse:
         return finding
     # The call of jacrev is the innermost frame that all passes share, the forward one too: its lines are more.

@@ -172,7 +172,6 @@ def whole_carry(scene: Scene) -> Iterator[Finding]:
         first = [value for kernel in kernels for value in values if _kernel_of(value) is kernel.instruction]
         yield replace(
             module_finding(
-                "whole_carry",
                 f"{loop.name} moves {bytes_(each)} of its state in {often} to change {bytes_(needed // 2)} of it"
                 f"{in_run}",
                 tuple(kernel.name for kernel in kernels),
@@ -304,7 +303,6 @@ def both_branches(scene: Scene) -> Iterator[Finding]:
         frames = [own_frame(call.stack), *(branch.frame for branch in branches)]
         yield replace(
             module_finding(
-                "both_branches",
                 f"{runs} branches for each element of the batch, which needs one of them: {', '.join(costs)}; "
                 f"together about {percent(share)} of the program's work",
                 tuple(kernel.name for kernel in sorted(works, key=works.__getitem__, reverse=True)),
@@ -353,7 +351,6 @@ def longest_lane(scene: Scene) -> Iterator[Finding]:
         flops, moved = sum(operations(kernel) * (kernel.count or 1) for kernel in kernels), sum(map(total, kernels))
         yield replace(
             module_finding(
-                "longest_lane",
                 f"{loop.name} runs until the last of {integer(lanes)} elements of the batch has ended: each iteration "
                 f"computes all of them ({scaled(flops, 'FLOP')}, {bytes_(moved)})",
                 (*(kernel.name for kernel in kernels), loop.name),

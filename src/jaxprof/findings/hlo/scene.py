@@ -21,10 +21,10 @@ from jaxprof.hlo.kernels.opcodes import FREE
 from jaxprof.hlo.text.model import Instruction, Module
 
 
-def module_finding(code: str, message: str, kernels: tuple[str, ...], moved: int | None = None) -> Finding:
+def module_finding(message: str, kernels: tuple[str, ...], moved: int | None = None) -> Finding:
     """Return a finding about a module. `kernels`: names of kernels or instructions, those with the most weight first;
     `moved`: traffic of one run that it accounts for, None if traffic is not its measure."""
-    return Finding(code, message, scope="module", bytes=moved, kernels=kernels)
+    return Finding(message, scope="module", bytes=moved, kernels=kernels)
 
 
 LARGE_BYTES = 1 << 20
@@ -160,12 +160,12 @@ def total(kernel: Kernel) -> int:
     return kernel.bytes * (kernel.count or 1)
 
 
-def gather(code: str, kernels: Sequence[Kernel], one: str, many: str, rest: str) -> Iterator[Finding]:
+def gather(kernels: Sequence[Kernel], one: str, many: str, rest: str) -> Iterator[Finding]:
     """Yield one finding over all the kernels that show it, as `gather_sizes` does with their traffic."""
-    yield from gather_sizes(code, [(total(kernel), kernel.name) for kernel in kernels], one, many, rest)
+    yield from gather_sizes([(total(kernel), kernel.name) for kernel in kernels], one, many, rest)
 
 
-def gather_sizes(code: str, sizes: Sequence[tuple[int, str]], one: str, many: str, rest: str) -> Iterator[Finding]:
+def gather_sizes(sizes: Sequence[tuple[int, str]], one: str, many: str, rest: str) -> Iterator[Finding]:
     """Yield one finding over everything that shows it, each with its bytes and its name; `one` or `many` follows their
     number, and `rest` has a placeholder for the sum of their bytes."""
     if not sizes:
@@ -173,7 +173,7 @@ def gather_sizes(code: str, sizes: Sequence[tuple[int, str]], one: str, many: st
     ordered = sorted(sizes, key=lambda named: -named[0])
     whole = sum(size for size, _ in ordered)
     message = f"{counted(len(ordered), one, many)} {rest.format(bytes=bytes_(whole))}"
-    yield module_finding(code, message, tuple(dict.fromkeys(name for _, name in ordered)), whole)
+    yield module_finding(message, tuple(dict.fromkeys(name for _, name in ordered)), whole)
 
 
 Saves: TypeAlias = Literal["", "all", "part"]

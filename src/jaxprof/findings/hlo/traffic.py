@@ -53,9 +53,7 @@ def layout_copy(scene: Scene) -> Iterator[Finding]:
         is_xlas = kernel.source is None and any(each.kind == "convolution" for each in beside if each is not None)
         if reorders(kernel.instruction) and not is_xlas:
             kernels.append(kernel)
-    yield from gather(
-        "layout_copy", kernels, "kernel only rewrites", "kernels only rewrite", "arrays in another order: {bytes} a run"
-    )
+    yield from gather(kernels, "kernel only rewrites", "kernels only rewrite", "arrays in another order: {bytes} a run")
 
 
 @check(
@@ -67,9 +65,7 @@ def layout_copy(scene: Scene) -> Iterator[Finding]:
 )
 def dtype_convert(scene: Scene) -> Iterator[Finding]:
     kernels = _only(scene, {"convert"}, _AROUND)
-    yield from gather(
-        "dtype_convert", kernels, "kernel only changes", "kernels only change", "the dtype of arrays: {bytes} a run"
-    )
+    yield from gather(kernels, "kernel only changes", "kernels only change", "the dtype of arrays: {bytes} a run")
 
 
 @check(
@@ -98,7 +94,6 @@ def broadcast_materialised(scene: Scene) -> Iterator[Finding]:
         and not _takes_whole_arrays(passage)
     }
     yield from gather(
-        "broadcast_materialised",
         [kernel for kernel in kernels if id(kernel) in read],
         "kernel writes",
         "kernels write",
@@ -124,7 +119,7 @@ def _takes_whole_arrays(passage: Passage) -> bool:
 )
 def padding(scene: Scene) -> Iterator[Finding]:
     kernels = _only(scene, {"pad"}, {"copy", "transpose", "reshape", "slice"})
-    yield from gather("padding", kernels, "kernel only pads", "kernels only pad", "arrays: {bytes} a run")
+    yield from gather(kernels, "kernel only pads", "kernels only pad", "arrays: {bytes} a run")
 
 
 _CONSTANT = re.compile(r"(?<![^\s%])([^\s%=]++)\s*+=\s*+(\w+\[[\d,]*+\](?:\{[^{}]*+\})?)\s*+constant\(")
@@ -145,7 +140,7 @@ def large_constant(scene: Scene) -> Iterator[Finding]:
         with suppress(ValueError):  # an array that cannot exist
             if (size := parse_shape(shape).bytes) >= LARGE_BYTES:
                 sizes.append((size, name))
-    yield from gather_sizes("large_constant", sizes, "constant is", "constants are", "baked into the program: {bytes}")
+    yield from gather_sizes(sizes, "constant is", "constants are", "baked into the program: {bytes}")
 
 
 _WHOLE = re.compile(r"TopK|(sy|he)evd")
@@ -180,9 +175,7 @@ def unused_output(scene: Scene) -> Iterator[Finding]:
         size = sum(shape.bytes for number, shape in enumerate(members[:scratch]) if number not in used)
         if size * (kernel.count or 1) >= LARGE_BYTES:
             sizes.append((size * (kernel.count or 1), kernel.name))
-    yield from gather_sizes(
-        "unused_output", sizes, "kernel writes", "kernels write", "results that nothing reads: {bytes} a run"
-    )
+    yield from gather_sizes(sizes, "kernel writes", "kernels write", "results that nothing reads: {bytes} a run")
 
 
 @check(
@@ -198,9 +191,7 @@ def host_transfer(scene: Scene) -> Iterator[Finding]:
     kernels = [kernel for kernel in scene.kernels if kernel.kind in HOST_KINDS]
     # a copy reads on one side what it writes on the other
     sizes = [(total(each) // (1 + each.instruction.opcode.startswith("copy")), each.name) for each in kernels]
-    yield from gather_sizes(
-        "host_transfer", sizes, "kernel exchanges", "kernels exchange", "data with the host: {bytes} a run"
-    )
+    yield from gather_sizes(sizes, "kernel exchanges", "kernels exchange", "data with the host: {bytes} a run")
 
 
 UPDATED_BYTES = 16 << 20
@@ -263,7 +254,7 @@ def lost_donation(scene: Scene) -> Iterator[Finding]:
             "array again."
         )
     yield replace(
-        module_finding("lost_donation", message, names, copied if costly else held),
+        module_finding(message, names, copied if costly else held),
         held=not costly,
         own_fix=fix,
         places=lines_of(update.value for update in updates),
@@ -363,7 +354,6 @@ def copy_traffic(scene: Scene) -> Iterator[Finding]:
         own_fix = _BY_CONCATENATION
     yield replace(
         module_finding(
-            "copy_traffic",
             f"{whose} arrays: {bytes_(copied)} a run, {percent(copied / moved)} of the program's traffic",
             tuple(kernel.name for kernel in kernels),
             copied,
@@ -425,7 +415,6 @@ def resharding(scene: Scene) -> Iterator[Finding]:
     ]
     words = ", ".join(dict.fromkeys(collective.opcode for collective in resharding))
     yield from gather(
-        "resharding",
         [collective.kernel for collective in resharding],
         "collective moves",
         "collectives move",

@@ -81,9 +81,9 @@ def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
             message += f"; {arrays_text(arrays_then, result.directory)}"
         less = f"{ON_CHIP_FIX}." if said is not None and said.on_chip else _LESS_MEMORY
         fix = ". ".join([*remedies, less]) + (_WAITED if "_bfc" in error else "")
-        yield Finding("program_failed", message, (where,), own_fix=fix, bytes=asked)
+        yield Finding(message, (where,), own_fix=fix, bytes=asked)
     elif error:
-        yield Finding("program_failed", f"it ended with {safe(error)}", (where,), own_fix=run.hint or _ERROR)
+        yield Finding(f"it ended with {safe(error)}", (where,), own_fix=run.hint or _ERROR)
     else:
         # an exit code may come from a line that no sample has seen
         windows = [window for window in result.sample_windows if window.samples] if run.status == "crashed" else []
@@ -91,7 +91,7 @@ def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         last = most.location if most is not None and most.file else None
         seen = f"; before that it was mostly at {last.short(result.directory)}" if last else ""
         message = f"it ended: {safe(run.error or run.status)}{seen}"
-        yield Finding("program_failed", message, (last,), own_fix=run.hint or _NO_ERROR)
+        yield Finding(message, (last,), own_fix=run.hint or _NO_ERROR)
 
 
 def _memory_then(result: ProgramResult) -> str:
@@ -153,7 +153,6 @@ def standstill(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         if compiles:  # that finding has its seconds, too
             fix = "What is known of that compile is said below, as unfinished_compile."
         yield Finding(
-            "standstill",
             f"{stands} {safe(state.text(result.directory))}",
             (state.at,),
             seconds=None if compiles else state.seconds,
@@ -220,7 +219,6 @@ def paused(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         took = sum(pause.seconds for pause in pauses)
         cost = None if cause == SUSPENDED else took
         yield Finding(
-            "paused",
             message.format(seconds(took), pause_times(pauses)),
             own_fix=fix,
             seconds=cost,

@@ -75,7 +75,6 @@ def arrays_grow(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     rate = f"{integer(a_minute)} arrays" if by_number else bytes_(a_minute)
     loop = result.steps
     yield Finding(
-        "arrays_grow",
         f"live arrays keep growing: {integer(numbers[0])} ({bytes_(sizes[0])}) to {integer(numbers[-1])} "
         f"({bytes_(sizes[-1])}) in {seconds(times[-1] - times[0])}, {rate} a minute; {percent(_rise_share(chosen))} of "
         f"{len(counts)} counts rose or stayed level",
@@ -118,7 +117,6 @@ def programs_grow(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     compiled = totals((row.function, row.count) for row in again)
     most = max(compiled, key=lambda function: compiled[function])
     yield Finding(
-        "programs_grow",
         f"the host's memory grows by {bytes_(60 * grown / took)} a minute: {bytes_(first.host_bytes)} to "
         f"{bytes_(last.host_bytes)} in {seconds(took)}, while the compiled programs that it holds went from "
         f"{integer(first.programs)} to {integer(last.programs)} (`{safe(most)}` was compiled again "
@@ -146,7 +144,6 @@ def unused_donation(result: ProgramResult, _claims: Claims) -> Iterator[Finding]
         leaves = sorted(row.unused_donations, key=lambda leaf: -(leaf.bytes or 0))
         named = and_more([f"{leaf.name}: {leaf.type}" for leaf in leaves], _LEAVES_NAMED)
         yield Finding(
-            "unused_donation",
             f"`{safe(function.function)}` donates {bytes_(size)} that no output can reuse ({safe(named)}): the "
             "caller loses the arrays, and no memory is saved",
             (function.called_from, function.defined_at),
@@ -235,7 +232,6 @@ def numpy_argument(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     function = f"`{safe(rows[0].function)}`" if rows else "a compiled function"
     whole = loop.seconds
     yield Finding(
-        "numpy_argument",
         f"{function} is called with NumPy arrays{f' ({safe(named)})' if named else ''} and copies "
         f"{f'{bytes_(size)} ' if size else 'them '}to the device at every call"
         f"{f' (converted from {safe(wide)})' if wide else ''}: about "
@@ -270,7 +266,6 @@ def implicit_transfers(result: ProgramResult, claims: Claims) -> Iterator[Findin
         named = list(dict.fromkeys(row.where.short(result.directory) for row in rows if row.where is not None))
         at = f", at {', '.join(named[:_LINES_NAMED])}" if len(named) > 1 else ""  # a single line is named anyway
         yield Finding(
-            "implicit_transfers",
             f"implicit copies from {words}; by samples about {seconds(took, 2)}{safe(at)}",
             tuple(row.where for row in rows),
             own_fix=fix,

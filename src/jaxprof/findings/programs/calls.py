@@ -124,7 +124,6 @@ def op_by_op_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     listed = ", ".join(kinds[:LINES_NAMED]) + (", …" if len(kinds) > LINES_NAMED else "")
     compiled = f"; compiling them {seconds(took - running, 2)}" if took > running else ""
     yield Finding(
-        "op_by_op_loop",
         f"{integer(len(kinds))} kinds of operations run one by one in the loop ({safe(listed)}): "
         f"{cost_text(result, running)}{compiled}",
         lines_of(result, spots),
@@ -167,7 +166,7 @@ def large_operations(result: ProgramResult, claims: Claims) -> Iterator[Finding]
     what = f"operations outside any jit ({safe(', '.join(named))}) on arrays of up to {bytes_(size)}"
     copied = set(named) <= {"copy"}
     saves = took if copied else took / 2  # the fused ones still write their results
-    found = finding_of_lines(result, claims, "large_operations", what, spots, saves, own_fix=_KEEP if copied else None)
+    found = finding_of_lines(result, claims, what, spots, saves, own_fix=_KEEP if copied else None)
     yield replace(found, at_most=True)
 
 
@@ -269,7 +268,7 @@ def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         )
         does = f"calls `{safe(largest.function)}` with {integer(leaves_of(largest))} leaves{of}"
         fix, function = (_PASS_USED, largest.function) if mostly_unused else (_FEWER_LEAVES, "")
-    found = finding_of_lines(result, claims, "dispatch_bound", f"the loop {does}{each}", calls, saves, own_fix=fix)
+    found = finding_of_lines(result, claims, f"the loop {does}{each}", calls, saves, own_fix=fix)
     yield replace(found, function=function)
 
 

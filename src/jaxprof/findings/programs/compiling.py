@@ -92,7 +92,6 @@ def many_tiny_jits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     )
     most = f", most at {where.short(result.directory)}" if where is not None else ""
     yield Finding(
-        "many_tiny_jits",
         f"{integer(count)} compilations built programs of at most {TINY_OPERATIONS} operations{of_them}: "
         f"{seconds(took)}, {percent(took / result.compile_seconds)} of the compile time{most}",
         (where,),
@@ -122,7 +121,6 @@ def iterated_array(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     lines = sorted(by_line, key=lambda line: -by_line[line])
     named = list(dict.fromkeys(row.signature[0].type for row in rows if row.signature))
     yield Finding(
-        "iterated_array",
         f"jax arrays were split into their rows ({safe(and_more(named, _LINES_NAMED))}), by "
         f"{counted(sum(row.count for row in rows), 'compiled program')} of an output for each row: {seconds(took)}, "
         f"{percent(took / result.compile_seconds)} of the compile time",
@@ -148,7 +146,6 @@ def compile_dominates(result: ProgramResult, _claims: Claims) -> Iterator[Findin
     size = f" ({counted(operations, 'operation')})" if operations is not None else ""
     count = "one compilation" if most.count == 1 else f"{integer(most.count)} compilations"
     yield Finding(
-        "compile_dominates",
         f"tracing, lowering and compiling took {seconds(took)}, {percent(share)} of the wall time; the largest part "
         f"for `{safe(most.function)}`{size}: {seconds(most.seconds)} in {count}",
     )
@@ -180,7 +177,6 @@ def large_program(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         # below the larger size, a model that needs this size is as likely as an unrolled loop that no sample shows
         saves = took * (1 - LARGE_OPERATIONS / (2 * operations)) * (1.0 if huge or loops else 0.5)
         yield Finding(
-            "large_program",
             f"the program of `{safe(function.function)}` has {integer(operations)} operations: tracing, lowering and "
             f"compiling it took {seconds(took)}, {percent(result.of_wall(took))} of the wall time"
             f"{_unroll_text(result, loops)}{_made_by_text(result, lines)}",
@@ -227,7 +223,6 @@ def unfinished_compile(result: ProgramResult, _claims: Claims) -> Iterator[Findi
         began = f"since {seconds(stage.began_seconds - result.began_seconds)} after the start"
         has, then = ("has", "goes on") if goes_on else ("had", "was not over when the program was ended")
         yield Finding(
-            "unfinished_compile",
             f"{_STAGES[stage.stage]} `{safe(stage.function)}` {has} taken {seconds(took)}, {began}, and {then}{made}",
             (*folded, *(loops if is_large else ()), *(lines if is_large else ()), stage.defined_at, stage.called_from),
             own_fix=" ".join(fixes) if fixes or compiles else None,
@@ -266,7 +261,6 @@ def slow_tracing(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         if len(known) == len(sizes) and of_slowest > _OPERATION_SECONDS * sum(known) and not traced:
             own_fix = _COMPUTED_WHILE_TRACED
     yield Finding(
-        "slow_tracing",
         f"tracing took {seconds(took)}, {percent(share)} of the wall time{most}"
         f"{_unroll_text(result, loops)}{f'; by samples: {named}' if named else ''}",
         (*loops, *(where for where, _ in lines), slowest.defined_at if slowest is not None else None),
@@ -350,7 +344,6 @@ def captured_constants(result: ProgramResult, claims: Claims) -> Iterator[Findin
         copies = sum(each.count for each in rows)
         again = f", in each of its {integer(copies)} compilations" if copies > 1 else ""
         yield Finding(
-            "captured_constants",
             f"the program of `{safe(function.function)}` holds {bytes_(_constant_bytes(row))} of constants "
             f"({safe(named)}){again}",
             (function.defined_at, function.called_from),

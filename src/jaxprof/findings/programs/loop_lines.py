@@ -38,26 +38,26 @@ _PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\](\w+)")
 def finding_of_lines(
     result: ProgramResult,
     claims: Claims,
-    code: str,
     what: str,
     spots: Sequence[Spot],
     saves: float,
     within: str = "",
     own_fix: str | None = None,
+    *,
+    of_library: str = _LIBRARY_LOOP,
 ) -> Finding:
     """Claim the spots, and return the finding about their lines; `within` follows their cost in its sentence. What is
-    done in a library's loop is changed where the user calls it."""
+    done in a library's loop is changed where the user calls it, unless the fix `of_library` is empty."""
     took = claims.take(spots)
     package = _PACKAGE.search(result.hot.key[0]) if result.hot.library and result.hot.key is not None else None
-    if package is not None and code != "data_waits":
-        own_fix = _LIBRARY_LOOP.format(safe(package[1]))
+    if package is not None and of_library:
+        own_fix = of_library.format(safe(package[1]))
     lines = {spot.location for spot in spots}
     stalled = [lasted for location, lasted in result.stalls if location in lines]
     if stalled and sum(stalled) > took / 2:
         within += f", {seconds(min(sum(stalled), took), 2)} of it in {counted(len(stalled), 'iteration')}"
         own_fix = _STALLED if len(stalled) == 1 else own_fix
     return Finding(
-        code,
         f"{what}: {_calls_text(result, spots)}, {cost_text(result, took)}{within}{_lines_text(result, spots)}",
         lines_of(result, spots),
         own_fix=own_fix,

@@ -97,7 +97,7 @@ def callback_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]
     most = most_through(spots)
     within = f", in {safe(most)}()" if most else ""
     fix = _CALLED_SELDOM if is_seldom(result, spots) else None
-    yield finding_of_lines(result, claims, "callback_in_loop", what, spots, saves, within, fix)
+    yield finding_of_lines(result, claims, what, spots, saves, within, fix)
 
 
 @check(
@@ -125,7 +125,7 @@ def repeated_fetch(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     size = max(spot.bytes or 0 for spot in spots)
     what = f"each iteration of the loop copies arrays of up to {bytes_(size)} to the host"
     fix = _BETWEEN if sum_seconds(_between(result, spots)) > took / 2 else None
-    yield finding_of_lines(result, claims, "repeated_fetch", what, spots, saves, own_fix=fix)
+    yield finding_of_lines(result, claims, what, spots, saves, own_fix=fix)
 
 
 @check(
@@ -182,7 +182,7 @@ def host_sync(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     if sum_seconds(_between(result, spots)) > took / 2:
         fix = _BETWEEN
     what = "the host waits for a value in each iteration of the loop"
-    finding = finding_of_lines(result, claims, "host_sync", what, spots, saves, own_fix=fix)
+    finding = finding_of_lines(result, claims, what, spots, saves, own_fix=fix)
     busy = "" if saves > took / 2 else "; the device is busy meanwhile"
     yield replace(finding, message=f"{finding.message}{busy}")
 
@@ -209,7 +209,7 @@ def unchanging_transfer(result: ProgramResult, claims: Claims) -> Iterator[Findi
     converted = sum_seconds(spot for spot in spots if spot.kind == "data") > took / 2
     within = ", nearly all of it to convert it to an array on the host, not to copy it" if converted else ""
     what = "each iteration of the loop puts the same data on the device, as far as its source shows"
-    yield finding_of_lines(result, claims, "unchanging_transfer", what, spots, took, within)
+    yield finding_of_lines(result, claims, what, spots, took, within)
 
 
 @check(
@@ -235,7 +235,7 @@ def data_waits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     if _WORKER_CALLS.search(spots[0].call):
         fix = _MORE_WORKERS
     what = "the loop waits for what it passes to the device"
-    yield finding_of_lines(result, claims, "data_waits", what, spots, saves, own_fix=fix)
+    yield finding_of_lines(result, claims, what, spots, saves, own_fix=fix, of_library="")
 
 
 @check(
@@ -252,7 +252,7 @@ def host_between(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     saves = (1 - KEPT_SHARE) * sum_seconds(spots)
     if is_worth_changing(result, claims, spots, saves):
         what = "the loop makes on the host, of results, what its next call is given"
-        yield finding_of_lines(result, claims, "host_between", what, spots, saves)
+        yield finding_of_lines(result, claims, what, spots, saves)
 
 
 def _between(result: ProgramResult, spots: Sequence[Spot]) -> Iterator[Spot]:
@@ -283,7 +283,7 @@ def host_work(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     beside = "" if lines & loop.working or not read else ", and no result of this goes to the device"
     what = f"the loop {'waits' if waits else 'works'} on the host{beside}"
     fix = _SELDOM if is_seldom(result, spots) else None
-    yield finding_of_lines(result, claims, "host_work", what, spots, saves, own_fix=fix)
+    yield finding_of_lines(result, claims, what, spots, saves, own_fix=fix)
 
 
 def _host_spots(result: ProgramResult, claims: Claims) -> list[Spot]:
@@ -365,7 +365,6 @@ def lock_held(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     claims.take(spots)
     claims.take([spot for spot in result.hot.spots if result.hot.part(spot) == DISPATCH or spot.kind == "inline"])
     yield Finding(
-        "lock_held",
         f"the loop waits for Python's lock, {cost_text(result, waits)}, and {who} Python "
         f"meanwhile: {seconds(ran[at], 2)} of CPU, mostly at {at.short(result.directory)}",
         (at, *lines),

@@ -73,7 +73,6 @@ def recompile_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding
         )
         yield _recompile_finding(
             claims,
-            "recompile_in_loop",
             function,
             reason,
             f"{_times_text(reason.count)}, each time as a new function object",
@@ -101,7 +100,6 @@ def closure_varies(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         over = f", with other values of {safe(shorten(', '.join(varying), _NAMED_WIDTH))}" if varying else ""
         yield _recompile_finding(
             claims,
-            "closure_varies",
             function,
             reason,
             f"{_times_text(reason.count)}, made anew{by} each time{over}",
@@ -125,7 +123,6 @@ def caches_cleared(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     cleared = most_frequent([row.cleared_at for row in rows])
     functions = len({row.function for row in rows})
     yield Finding(
-        "caches_cleared",
         f"jax.clear_caches() was called, and {counted(functions, 'function')} had to be "
         f"compiled again, {integer(count)} times in all ({seconds(took)}, {percent(result.of_wall(took))} of the wall "
         "time)",
@@ -150,7 +147,7 @@ def varying_shapes(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         shapes = f"for {integer(reason.count)} other shapes" if reason.count > 1 else "once for another shape"
         text = f"{shapes}: {shorten(named, _NAMED_WIDTH)}"
         fix = _shape_fix(function)
-        found = _recompile_finding(claims, "varying_shapes", function, reason, text, reason.called_from, own_fix=fix)
+        found = _recompile_finding(claims, function, reason, text, reason.called_from, own_fix=fix)
         # Operations outside any jit next to the function's call were compiled for other shapes as well: the same arrays
         # vary there, and the same padding fixes it.
         at = reason.called_from
@@ -190,7 +187,6 @@ def _varying_operations(result: ProgramResult, claims: Claims) -> Iterator[Findi
         varying = "; ".join(f"{each.name} {each.summary}" for each in argument_changes("shape", own)) or "its arguments"
         others = f", and {counted(len(by_name) - 1, 'other operation')} beside it" if len(by_name) > 1 else ""
         yield Finding(
-            "varying_shapes",
             f"`{safe(name)}`, outside any jit, was compiled again for {integer(count)} other shapes: "
             f"{safe(shorten(varying, _NAMED_WIDTH))}{others} ({seconds(took)}, {percent(result.of_wall(took))} of the "
             "wall time)",
@@ -217,9 +213,7 @@ def static_argument_varies(result: ProgramResult, claims: Claims) -> Iterator[Fi
         named = "; ".join(f"{each.name} = {each.summary}" for each in changed) or reason.text
         text = f"for {integer(reason.count)} other values of a static argument: {shorten(named, _NAMED_WIDTH)}"
         fix = _LIBRARYS_OBJECT if function.library and not changed else _static_fix(function, reason, changed)
-        yield _recompile_finding(
-            claims, "static_argument_varies", function, reason, text, reason.called_from, own_fix=fix
-        )
+        yield _recompile_finding(claims, function, reason, text, reason.called_from, own_fix=fix)
 
 
 def _static_fix(function: FunctionCompiles, reason: ReasonCount, changed: Sequence[Variation]) -> str:
@@ -258,7 +252,7 @@ def weak_type_flips(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     for function, reason in _unclaimed_recompiles(claims, "weak_type"):
         if not function.op_by_op:
             text = f"{_times_text(reason.count)} because of a weak type ({reason.text})"
-            yield _recompile_finding(claims, "weak_type_flips", function, reason, text, reason.called_from)
+            yield _recompile_finding(claims, function, reason, text, reason.called_from)
 
 
 _OTHER = {
@@ -306,7 +300,7 @@ def arguments_vary(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
             fix = _static_part_fix(reason) or fix
             times = f"for {integer(reason.count)} other {what}" if reason.count > 1 else f"once for other {what}"
             text = f"{times}: {reason.text}"
-            yield _recompile_finding(claims, "arguments_vary", function, reason, text, reason.called_from, own_fix=fix)
+            yield _recompile_finding(claims, function, reason, text, reason.called_from, own_fix=fix)
 
 
 def _static_part_fix(reason: ReasonCount) -> str:
@@ -394,7 +388,6 @@ def _keep_each(function: FunctionCompiles, reason: ReasonCount, factory: str = "
 
 def _recompile_finding(
     claims: Claims,
-    code: str,
     function: FunctionCompiles,
     reason: ReasonCount,
     text: str,
@@ -407,7 +400,6 @@ def _recompile_finding(
     share = claims.result.of_wall(reason.seconds)
     of_wall = f", {percent(share)} of the wall time" if share is not None else ""
     return Finding(
-        code,
         f"`{safe(function.function)}` was compiled again {text} ({seconds(reason.seconds)}{of_wall})",
         (*places, function.defined_at),
         own_fix=own_fix,

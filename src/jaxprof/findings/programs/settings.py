@@ -54,7 +54,6 @@ def debug_settings(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         took = sum(_own_seconds(window) for window in result.sample_windows if name in window.debug_settings)
         if took > _MOSTLY * whole:
             yield Finding(
-                "debug_settings",
                 f"{name} was on: {words}",
                 (next((window.debug_settings_at.get(name) for window in reversed(result.sample_windows)), None),),
                 own_fix=f"Turn it off, and measure again: jax.config.update('{name}', False), or {name.upper()}=0 in "
@@ -80,7 +79,6 @@ def profiler_on(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     on_at_end = last.profiled_seconds >= _STILL * (last.monotonic_seconds - last.began_seconds)
     never = ", and never stopped" if result.ended and on_at_end else ""
     yield Finding(
-        "profiler_on",
         f"jax.profiler was on for {seconds(took)}, {percent(min(1.0, took / whole))} of the program's own time{never}",
         (next((window.profiled_from for window in reversed(windows) if window.profiled_from), None),),
     )
@@ -113,7 +111,6 @@ def cache_off(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     share = of_function[most] / took
     mostly = f", {percent(share)} of them for `{safe(most)}`" if share >= NAMED_SHARE else ""
     yield Finding(
-        "cache_off",
         f"the persistent compilation cache is off: {seconds(took)} of backend compilation are repeated at each start"
         f"{mostly}",
         own_fix="Set JAX_COMPILATION_CACHE_DIR to a permanent folder, or call "
@@ -139,7 +136,6 @@ def cache_never_found(result: ProgramResult, claims: Claims) -> Iterator[Finding
         return
     places = (window.debug_settings_at.get(_CACHE_FOLDER) for window in reversed(result.sample_windows))
     yield Finding(
-        "cache_never_found",
         f"the persistent compilation cache had none of {counted(sum(row.count for row in missed), 'program')}, and its "
         f"folder is new at each start ({_NEW_FOLDERS.get(why, why)}): {seconds(took)} of backend compilation are "
         "repeated each time",
@@ -172,7 +168,6 @@ def slow_import(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
             continue
         module = next((each.name for each in imports if each.where == where and each.name), "")
         yield Finding(
-            "slow_import",
             f"{f'importing {safe(module)}' if module else 'an import'} took about {seconds(spent, 2)}, "
             f"{percent(spent / whole)} of the program's time since JAX was imported",
             (where,),
