@@ -1192,6 +1192,7 @@ def test_reading_a_value_belongs_to_waiting_for_it():
     runs = made.line(91, 0.15, "host_busy", "np.asarray()", kind="read")
     assert codes(*loop(waits, runs)) == ["host_sync"]
     assert codes(*loop(runs)) == ["host_work"]
+    assert codes(*loop({**waits, "seconds": 0.02}, {**runs, "seconds": 0.3})) == ["host_work"]
 
 
 @pytest.mark.parametrize(("waits", "reported"), [(0.7, []), (0.1, ["host_work"])])

@@ -141,16 +141,10 @@ def host_sync(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     spots = [
         spot
         for spot in claims.free_spots(loop.spots)
-        if (spot.kind == "sync" or (spot.kind == "read" and spot.state == "device_busy"))
+        if (spot.kind == "sync" or (spot.kind == "read" and _read_waits(result, spot)))
         and not _BY_NAME.search(spot.call)
         and not is_of_compiled_function(result, spot)
         and spot.sites
-    ]
-    read = {(spot.location, spot.call) for spot in spots if spot.kind == "read"}
-    spots += [
-        spot
-        for spot in claims.free_spots(loop.spots)
-        if spot not in spots and spot.kind == "read" and (spot.location, spot.call) in read
     ]
     took = sum_seconds(spots)
     if not spots or not in_each_iteration(result, spots):
@@ -291,11 +285,6 @@ def _host_spots(result: ProgramResult, claims: Claims) -> list[Spot]:
     nothing to do cannot be saved."""
     loop = result.hot
     asleep = loop.asleep if result.verdict.kind == IDLE else ()
-    reads = totals(
-        ((spot.location, spot.call), spot.seconds if loop.part(spot) == HOST else -spot.seconds)
-        for spot in loop.spots
-        if spot.kind == "read"
-    )
     return [
         spot
         for spot in claims.free_spots(loop.spots)
@@ -303,14 +292,24 @@ def _host_spots(result: ProgramResult, claims: Claims) -> list[Spot]:
         and spot.kind != BEYOND  # it may be what a compiled function calls
         and spot.sites
         and spot not in asleep
-        # What runs in a read that mostly waits for the device is the end of that wait.
-        and not (spot.kind == "read" and reads[spot.location, spot.call] < 0)
+        and not (spot.kind == "read" and _read_waits(result, spot))
         # The hot loop's own step to its next item is no work; a loop within it is.
         and not (
             spot.sites[0].key == loop.key and spot.location.line == spot.sites[0].loop_line and spot.call in _STEPPING
         )
         and not _is_brief(result, spot)
     ]
+
+
+def _read_waits(result: ProgramResult, spot: Spot) -> bool:
+    """Return whether a call that reads an array mostly waits for the device; what runs there is then the end of that
+    wait, and what waits in one that mostly runs is no reason for it."""
+    reads = [
+        each
+        for each in result.hot.spots
+        if each.kind == "read" and (each.location, each.call) == (spot.location, spot.call)
+    ]
+    return sum_seconds(each for each in reads if each.state == "device_busy") > sum_seconds(reads) / 2
 
 
 def _is_brief(result: ProgramResult, spot: Spot) -> bool:
