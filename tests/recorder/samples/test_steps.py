@@ -374,6 +374,22 @@ def test_lines_of_a_called_function_are_timed(monkeypatch):
     assert [code for code, _ in clock.compiled] == [_books.__code__], "told once"
 
 
+@monitored
+def test_what_an_instruction_calls_is_asked_in_one_spell(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        monitored_loop, "maker_of", lambda value: asked.append(value) or ("user" if value is abs else "")
+    )
+    clock = monitored_loop.MonitoredLines(threading.get_ident())
+    for _ in range(2):
+        clock.begin(_inner(_train.__code__), [_books.__code__])
+        _train(20, _books)
+        clock.end()
+    clock.close()
+    assert asked.count(abs) == 1
+    assert asked.count(sum) == 2
+
+
 def _descend(depth=1):
     if depth:
         _descend(depth - 1)

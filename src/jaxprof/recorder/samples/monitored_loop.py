@@ -250,6 +250,8 @@ class MonitoredLines:
         self._code: CodeType | None = None
         self.compiled: deque[tuple[CodeType, int]] = deque(maxlen=_SITES_AT_MOST)
         """Instructions that were seen to call a compiled function: code and offset."""
+        self._known: dict[tuple[int, int], CodeType] = {}
+        """The same ones by the id of their code, also those taken: asking again would take 0.1 ms of each spell."""
         self._called: list[CodeType] = []
         """Functions whose lines are timed in the spell, in addition to those of the loop."""
         self._watched: tuple[CodeType, _Callback, _Callback] | None = None
@@ -280,8 +282,10 @@ class MonitoredLines:
 
     def _calling(self, code: CodeType, offset: int, callee: object, _first: object) -> object:
         try:
-            if maker_of(callee) == "user":
+            if (id(code), offset) not in self._known and maker_of(callee) == "user":
                 self.compiled.append((code, offset))
+                if len(self._known) < _SITES_AT_MOST:
+                    self._known[id(code), offset] = code
         except Exception as error:  # it would be one of the program's
             if raised_by_program(error):
                 raise
