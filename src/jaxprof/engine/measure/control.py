@@ -12,12 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
 
+from jaxprof.engine.protocol.request import TurnRequest
 from jaxprof.events import Event, PhaseEnded, PhaseStarted, ProgressMade, WarningRaised
-
-if TYPE_CHECKING:
-    from jaxprof.engine.protocol.request import TurnRequest
 
 
 class Cancelled(Exception):

@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import partial, reduce
 from itertools import repeat
 from operator import getitem
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 
@@ -34,11 +34,9 @@ from jaxprof.engine.measure.stages import StagedProgram, compile_ledger, compile
 from jaxprof.engine.measure.static_leaves import as_jitted
 from jaxprof.engine.measure.transfer import Arguments, address, output_bytes, passes_through, transfer_in, transfer_out
 from jaxprof.engine.measure.trials import active as active_trial
+from jaxprof.engine.protocol.request import RunRequest
 from jaxprof.events import BuffersReported, CompileObserved, MemoryReported
 from jaxprof.workloads.model import Variant
-
-if TYPE_CHECKING:
-    from jaxprof.engine.protocol.request import RunRequest
 
 Loop = Callable[[Iterable[tuple[Any, ...]]], None]
 """Makes calls with these sets of arguments, and waits at each of them."""

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jaxprof.base.errors import DoesNotFitError
 from jaxprof.base.operating_system import numbers_at, read_limits
 from jaxprof.base.units import bytes_
 from jaxprof.engine.measure.control import Reporter
+from jaxprof.engine.protocol.request import RunRequest
 from jaxprof.events import BuffersReported
 from jaxprof.workloads.model import Estimate, Variant
-
-if TYPE_CHECKING:
-    from jaxprof.engine.protocol.request import RunRequest
 
 
 def refuse_what_cannot_fit(

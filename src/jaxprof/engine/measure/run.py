@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jaxprof.base.errors import unknown_name
 from jaxprof.base.files import read_source
@@ -20,11 +20,9 @@ from jaxprof.engine.measure.control import CapReached, Emit, Reporter, RunContro
 from jaxprof.engine.measure.failure import conclude, is_out_of_memory
 from jaxprof.engine.measure.sampling import MOST_SAMPLES, CallSampler, Execute, Plan, Trial, here
 from jaxprof.engine.measure.startup import settle_allocator, start_jax, start_numpy
+from jaxprof.engine.protocol.request import RunRequest
 from jaxprof.events import ESTIMATED_BY, CostReported, RunSpec, Scalar, SourcesRead, TextRecorded
 from jaxprof.workloads.model import Variant, Workload
-
-if TYPE_CHECKING:
-    from jaxprof.engine.protocol.request import RunRequest
 
 
 def measure_request(request: RunRequest, emit: Emit, control: RunControl, execute: Execute) -> None:

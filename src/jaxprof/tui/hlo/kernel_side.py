@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from textual.containers import Container, Vertical
 from textual.content import Content
 
-from jaxprof.analysis.kernels.ranking import Ranking, roofline_ceilings, roofline_points
+from jaxprof.analysis.kernels.ranking import KernelGroup, Ranked, Ranking, roofline_ceilings, roofline_points
 from jaxprof.base.grouping import grouped
 from jaxprof.base.recorded_source import recorded_lines
 from jaxprof.base.text import columns, safe, shorten
@@ -35,7 +35,6 @@ from jaxprof.tui.kit.row_list import RowList
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.analysis.kernels.ranking import KernelGroup, Ranked
     from jaxprof.events.finding import Finding
     from jaxprof.hlo.kernels.kernels import Kernel
     from jaxprof.tui.hlo.modules import OpenedModule
