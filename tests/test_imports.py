@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -50,8 +51,9 @@ print(json.dumps({"code": int(code), "modules": packages, "own": own}), file=out
 def after(script, *words):
     """What was imported by command lines or by modules, in a process of its own."""
     given = [sys.executable, "-c", script, *words]
-    variables = {"PYTHONPATH": str(SOURCE), "PATH": os.environ["PATH"], "HOME": "/nonexistent"}
-    done = subprocess.run(given, env=variables, capture_output=True, text=True, timeout=60 * SLOWER)
+    with tempfile.TemporaryDirectory() as home:
+        variables = {"PYTHONPATH": str(SOURCE), "PATH": os.environ["PATH"], "HOME": home}
+        done = subprocess.run(given, env=variables, capture_output=True, text=True, timeout=60 * SLOWER)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert said["code"] == 0, done.stderr
