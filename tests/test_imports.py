@@ -88,6 +88,7 @@ def test_light_commands_import_no_jax_and_no_numpy(lines, most, files):
     ("modules", "without"),
     [
         ("jaxprof", WATCHED),
+        ("jaxprof.cli.main", (*WATCHED, "difflib", "pathlib")),  # `--help` is as fast as click alone
         ("jaxprof.tui.shell.profiler", ("jax", "scipy", "numpy")),  # no frame waits for them
         ("jaxprof.tui.shell.profiler jaxprof.runner", ("jax", "jaxlib", "scipy")),
         ("jaxprof.engine.main jaxprof.engine.measure", ("msgspec", "textual", "scipy", "psutil", "pynvml")),

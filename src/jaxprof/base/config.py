@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import field
@@ -252,6 +251,8 @@ def _parse(text: str, path: Path) -> dict[str, Any]:
     if deep := re.search(_DEEP_KEY, text):
         line = text.count("\n", 0, deep.start()) + 1
         raise FileRefusedError(f"{path} has a key of more than {_DEEPEST} parts in line {line}", "Write a shorter key.")
+    import tomllib
+
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # a number of 5000 digits is a ValueError

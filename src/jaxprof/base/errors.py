@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from difflib import get_close_matches
 from itertools import islice
 from typing import ClassVar
 
@@ -97,6 +96,12 @@ def is_path(word: str) -> bool:
     return "/" in word or os.sep in word or word.startswith("~") or word.endswith(_FILE_ENDINGS)
 
 
+def _similar(name: str, names: list[str], cutoff: float) -> list[str]:
+    from difflib import get_close_matches  # not needed for `--help`
+
+    return get_close_matches(name, names, n=3, cutoff=cutoff)
+
+
 def missing_file(path: str | os.PathLike[str]) -> MissingFileError:
     """Return the error for a path with nothing at it. Its hint names similar files, or the folder that was searched."""
     folder, name = os.path.split(os.path.abspath(os.path.expanduser(path)))
@@ -107,7 +112,7 @@ def missing_file(path: str | os.PathLike[str]) -> MissingFileError:
         names = list(islice(os.listdir(folder), _MOST_COMPARED))
     except (OSError, ValueError):
         return MissingFileError(what, f"There is no folder {folder} either.")
-    near = get_close_matches(name, names, n=3, cutoff=0.6)
+    near = _similar(name, names, 0.6)
     return MissingFileError(what, f"Similar names there: {', '.join(near)}." if near else f"The folder is {folder}.")
 
 
@@ -120,7 +125,7 @@ def not_found(kind: str, word: str, known: Iterable[str]) -> UsageError:
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """Return the error for an unknown `name` of a `kind` (workload, variant...), with similar names or all names."""
     choices = sorted(set(known))
-    near = get_close_matches(name.lower(), choices, n=3, cutoff=0.5)
+    near = _similar(name.lower(), choices, 0.5)
     if near:
         return UsageError(f"unknown {kind} {name!r}", f"Did you mean {', '.join(near)}?")
     if not choices:

@@ -7,10 +7,10 @@ needs no handling here: the screens never parse markup from data, but build `Tex
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Literal
 
 REDACTED = "[redacted]"
@@ -26,8 +26,6 @@ _STACK_FRAME = re.compile(r"\s*@\s+0x")
 """A frame of the stack that XLA prints when it aborts."""
 _SENTENCE_OR_SHAPE = re.compile(r"\s|^\(?(pred|[a-z]+\d\w*)\[")
 _PATH_OR_LOCATION = re.compile(r"[\w.~+@-]*/[\w./~+@-]*|.+:\d+", re.DOTALL)
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
-_encode_compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 def _visible(match: re.Match[str]) -> str:
@@ -68,10 +66,17 @@ def safe_text(text: str) -> str:
     return "\n".join(map(safe, text.split("\n")))
 
 
+@cache
+def _json_encoder(*, compact: bool) -> Callable[[object], str]:
+    from json import JSONEncoder  # not needed for `--help`
+
+    return JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":") if compact else None).encode
+
+
 def json_text(value: object, *, compact: bool = False) -> str:
     """Return `value` as JSON on one line, with every character that `safe` would show written as an escape, so that it
     reads back unchanged. Raises ValueError for NaN and infinity, which JSON does not have."""
-    text = _encode_compact(value) if compact else _encode(value)
+    text = _json_encoder(compact=compact)(value)
     if text.isascii() and "\x7f" not in text:
         return text
     return _SUSPECT.sub(lambda match: json_escape(match.group()), text)

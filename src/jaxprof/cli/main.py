@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Sequence
 from itertools import pairwise, takewhile
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
@@ -147,12 +146,12 @@ def command_for(words: Sequence[str], *, in_terminal: bool) -> str:
 @click.version_option(__version__, message="jaxprof %(version)s")
 @click.option(
     "--python",
-    type=click.Path(path_type=Path),
+    type=click.Path(),
     metavar="PATH",
     help="The interpreter, or environment, whose jax the app measures.",
 )
 @click.pass_context
-def cli(ctx: click.Context, python: Path | None) -> int | None:
+def cli(ctx: click.Context, python: str | None) -> int | None:
     """A profiler for JAX in the terminal. Without a command it opens the app. With a file alone it picks the command:
     FILE.py is profiled, FILE.py:function is measured; a session, a profile or HLO is opened (without a terminal:
     printed).

@@ -16,16 +16,16 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from enum import IntEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from jaxprof.base.errors import JaxprofError, StorageError, UsageError
 from jaxprof.base.text import json_escape, safe, safe_text
-from jaxprof.session.files import with_urls
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jaxprof.report.renderers import Table
     from jaxprof.runner.rerun import Ask
 
@@ -256,6 +256,7 @@ def print_json(kind: str, data: Any, next_commands: Sequence[str], *, limit: int
 
 def print_json_error(code: str, message: str, hint: str) -> None:
     from jaxprof.report.envelope import error_text
+    from jaxprof.session.files import with_urls
 
     print_data([error_text(code, with_urls(message), with_urls(hint)), "\n"])
 
@@ -328,6 +329,8 @@ def terminal_problem() -> str:
 
 
 def note(line: str) -> None:
+    from jaxprof.session.files import with_urls
+
     with contextlib.suppress(OSError):
         click.echo(safe(with_urls(line)), err=True)
 

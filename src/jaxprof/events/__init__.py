@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "base": (
-        "EnvironmentRead", "Event", "Header", "Heartbeat", "LogLine", "NOWHERE", "PHASES", "SAMPLED_PHASES",
-        "SCHEMA_MAJOR", "SCHEMA_MINOR", "SERIES", "STARTUP_PHASES", "STATUSES", "Scalar", "SourceFile",
-        "SourceLocation", "SourcesRead", "WarningRaised", "encode", "finite",
+        "DEFAULT_BUDGET_SECONDS", "DEFAULT_LAUNCHES", "EnvironmentRead", "Event", "Header", "Heartbeat", "LogLine",
+        "NOWHERE", "PHASES", "SAMPLED_PHASES", "SCHEMA_MAJOR", "SCHEMA_MINOR", "SERIES", "STARTUP_PHASES", "STATUSES",
+        "Scalar", "SourceFile", "SourceLocation", "SourcesRead", "WarningRaised", "encode", "finite",
     ),
     "captures": (
         "BuffersReported", "CaptureTaken", "CompilePasses", "CopyTimes", "HeldBuffer", "IdleCause",
@@ -45,10 +45,10 @@ _NAMES = {
     ),
     "runs": (
         "COUNTED_BY_XLA", "CheckReported", "ComparisonPlanned", "CompileObserved", "CostReported",
-        "DEFAULT_BUDGET_SECONDS", "DEFAULT_LAUNCHES", "DeviceReading", "ESTIMATED_BY", "MemoryReported",
-        "PhaseEnded", "PhaseStarted", "ProgressMade", "RemedyTried", "ResultsCompared", "RevisionRead", "RunClosed",
-        "RunFinished", "RunPlanned", "RunSpec", "SamplesTaken", "SessionClosed", "SideSpec", "TextChunk",
-        "TextRecorded", "TrialReached", "TurnAwaited", "WorkerStarted",
+        "DeviceReading", "ESTIMATED_BY", "MemoryReported", "PhaseEnded", "PhaseStarted", "ProgressMade",
+        "RemedyTried", "ResultsCompared", "RevisionRead", "RunClosed", "RunFinished", "RunPlanned", "RunSpec",
+        "SamplesTaken", "SessionClosed", "SideSpec", "TextChunk", "TextRecorded", "TrialReached", "TurnAwaited",
+        "WorkerStarted",
     ),
 }  # fmt: skip
 """Names by module. Making a dataclass takes up to a millisecond, so a process loads only those that it needs."""

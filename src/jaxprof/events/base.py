@@ -18,6 +18,10 @@ SCHEMA_MINOR = 0
 
 Scalar = bool | int | float | str
 
+DEFAULT_BUDGET_SECONDS = 2.0
+DEFAULT_LAUNCHES = 3
+"""Fresh processes for each run."""
+
 STARTUP_PHASES = ("import", "backend_init", "warm_up")
 """What a fresh process does before its program starts; kept apart, so that `compile` is the program's own."""
 

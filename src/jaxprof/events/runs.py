@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.base.values import field, frozen
-from jaxprof.events.base import FLAT, NOWHERE, Event, Scalar, SourceLocation
+from jaxprof.events.base import DEFAULT_BUDGET_SECONDS, FLAT, NOWHERE, Event, Scalar, SourceLocation
 
 if TYPE_CHECKING:
     from jaxprof.base.errors import JaxprofError
@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 COUNTED_BY_XLA = "compiled.cost_analysis"
 ESTIMATED_BY = "workload's own estimate"
 """Value of `CostReported.source` for the estimate of a workload; `COUNTED_BY_XLA` is that for XLA's cost analysis."""
-DEFAULT_BUDGET_SECONDS = 2.0
-DEFAULT_LAUNCHES = 3
-"""Fresh processes for each run."""
 
 
 @frozen(kw_only=True)

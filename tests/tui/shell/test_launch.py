@@ -1,5 +1,6 @@
 """Where the app draws, whether its terminal is light, and what is done however the app ends."""
 
+import gc
 import io
 import signal
 import sys
@@ -55,6 +56,13 @@ def test_a_terminal_of_16_colours_has_a_theme_of_them(monkeypatch, term, colours
     monkeypatch.setenv("COLORTERM", colours)
     assert launch.launch() == 0
     assert opened[0].get_theme_variable_defaults() == variables(few=few)
+
+
+def test_garbage_is_not_looked_for_before_the_first_frame(monkeypatch):
+    before, meanwhile = gc.get_threshold(), []
+    monkeypatch.setattr(launch, "_run", lambda app: meanwhile.append(gc.get_threshold()))
+    assert launch.launch() == 0
+    assert meanwhile[0] > before == gc.get_threshold()
 
 
 def test_session_is_closed_before_its_conclusion():

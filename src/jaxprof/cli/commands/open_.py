@@ -136,7 +136,7 @@ def _open(target: Target, python: Path | None, *, follow: bool) -> int:
         return launch_app(found.path, interpreter, follow=follow, profile=profile)
 
 
-def interpreter_of_app(python: Path | None) -> Interpreter | None:
+def interpreter_of_app(python: str | Path | None) -> Interpreter | None:
     """Return the interpreter that the app measures with; None if the app chooses one after its first frame. Raises
     UsageError for one that cannot be used, and without a terminal."""
     if problem := terminal_problem():
@@ -146,7 +146,7 @@ def interpreter_of_app(python: Path | None) -> Interpreter | None:
         return None
     from jaxprof.runner.interpreter import find_interpreter
 
-    return find_interpreter(python)
+    return find_interpreter(Path(python))
 
 
 def launch_app(

@@ -6,19 +6,22 @@ The readings are one cell: they differ from device to device, and each line show
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 from textual.widget import Widget
 
 from jaxprof.base import units
 from jaxprof.base.text import safe
-from jaxprof.facts.devices import Severity, short_kind, state_words, title_of, unused_groups
 from jaxprof.tui import clock
 from jaxprof.tui.kit.drawing import bar, cell, mark, spark, whole_parts
 from jaxprof.tui.kit.picture import show_titles
 from jaxprof.tui.kit.row_list import Heading, RowList
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
 from jaxprof.tui.shell.device_monitor import DeviceMonitor, DeviceRow
+
+if TYPE_CHECKING:
+    from jaxprof.facts.devices import Severity
 
 SPARK_WIDTH, BAR_WIDTH = 6, 6
 FULL = 0.95
@@ -53,6 +56,10 @@ class DeviceList(RowList[DeviceRow], keys="devices"):
     def show_devices(self) -> None:
         if self._devices.asked:
             self.show_empty("The devices cannot be read.")
+        if not self._devices.rows:
+            return
+        from jaxprof.facts.devices import title_of, unused_groups  # not needed for the first frame
+
         devices = [row.device for row in self._devices]
         self._title = title_of(devices, self._devices.driver)
         rows: dict[Hashable, DeviceRow | Heading] = {row.device.id: row for row in self._devices}
@@ -74,6 +81,7 @@ class DeviceList(RowList[DeviceRow], keys="devices"):
     def _readings_of(self, row: DeviceRow) -> Drawing:
         """Return the readings, the name first unless the title has it, then its state: the readings that matter least
         give way to what is wrong with it, and who uses it to the readings."""
+        from jaxprof.facts.devices import short_kind, state_words  # not needed for the first frame
 
         def draw(width: int) -> Content:
             device = row.device

@@ -109,7 +109,7 @@ class HomeScreen(SessionScreen, keys="home"):
         """Read descriptions and sessions, and import what the first key would wait for. Runs in a thread."""
         self.call_later(self.take_workloads, workloads.infos())
         self.call_later(self._take_sessions, self._read_sessions())
-        for name in ("runner.planning", "session.fold", "tui.home.preview", "tui.kit.dialogs"):
+        for name in ("facts.devices", "runner.planning", "session.fold", "tui.home.preview", "tui.kit.dialogs"):
             import_module(f"jaxprof.{name}")  # so that the first key does not wait for the import
 
     def _read_sessions(self) -> tuple[list[Entry], list[StartRow]]:

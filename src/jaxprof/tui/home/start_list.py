@@ -22,7 +22,6 @@ from jaxprof.base.values import frozen
 from jaxprof.events.base import with_failures
 from jaxprof.tui.keys import ACTIONS, key_of
 from jaxprof.tui.kit.drawing import cell, mark, parts_bar, wrap_content
-from jaxprof.tui.kit.format import ago
 from jaxprof.tui.kit.guard import HIDDEN, Hidden
 from jaxprof.tui.kit.row_list import Heading, RowList
 from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn, either
@@ -161,6 +160,8 @@ def arguments_of(entry: Entry) -> tuple[str, ...]:
 
 
 def _session_row(entry: Entry) -> StartRow:
+    from jaxprof.tui.kit.format import ago  # not needed for the first frame
+
     note, trouble = ago(entry.modified_seconds), ""
     if entry.problem:
         trouble = "unreadable"

@@ -122,9 +122,9 @@ class SessionScreen(Guarded, Screen[None]):
 
     def _explain(self) -> None:
         """Have a thread explain the session once it is whole: reading the HLO of its runs can take a second."""
-        session, name = self.profiler.session, self._called
-        if not self.EXPLAINS or self.profiler.session_grows or not session.runs:
+        if not self.EXPLAINS or self.profiler.session_grows or not self.profiler.opened.run_ids:
             return
+        session, name = self.profiler.session, self._called
 
         def derive() -> Explanation:
             from jaxprof.findings.derive import explanation

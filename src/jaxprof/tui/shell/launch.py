@@ -6,6 +6,7 @@ signal ends it: the signal handlers here close the log, end the worker and resto
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import signal
@@ -18,20 +19,19 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
-from jaxprof.base.config import read_config
 from jaxprof.base.operating_system import signals
 from jaxprof.base.text import safe
 from jaxprof.tui import clock
-from jaxprof.tui.shell.live import Listener, Made, make_scheduler
-from jaxprof.tui.shell.profiler import Profiler
 
 if TYPE_CHECKING:
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.program import ProgramCommand
+    from jaxprof.tui.shell.live import Listener, Made
+    from jaxprof.tui.shell.profiler import Profiler
 
 ENDING_SIGNALS = signals("SIGTERM", "SIGHUP", "SIGQUIT", "SIGINT")
+_OBJECTS = 200_000
+"""New objects before Python looks for garbage: more than the first frame makes, an eighth of whose time it took."""
 PATIENCE_SECONDS = 3.0
 """Seconds that the app may take to end after a signal before the process exits without it."""
 RESTORE = (
@@ -57,11 +57,23 @@ def launch(
     `path`, or into the user's folder, and the exit code is the program's. Quitting while the program runs ends it. If a
     signal ends the app, the exit code is 128 plus the number of the signal.
     """
+    thresholds = gc.get_threshold()
+    gc.set_threshold(_OBJECTS)  # before the imports, which make most of the objects
+    from rich.console import Console
+
+    from jaxprof.base.config import read_config
+    from jaxprof.tui.shell.live import make_scheduler
+    from jaxprof.tui.shell.profiler import Profiler
+
     outputs = [path if program is not None else None]
 
     def make(program: ProgramCommand | None, interpreter: Interpreter, listen: Listener) -> Made:
         """Only the first session goes to `path`; a rerun of the program has its session in the user's folder."""
         return make_scheduler(program, interpreter, listen, outputs.pop() if outputs else None)
+
+    def drawn() -> None:
+        gc.freeze()  # what was imported stays: a full collection would pause the app for 50 ms, and free nothing
+        gc.set_threshold(*thresholds)
 
     app = Profiler(
         path if program is None else None,
@@ -70,11 +82,13 @@ def launch(
         program=program,
         follow=follow,
         profile=profile,
+        drawn=drawn,
         config=read_config(),
         light=is_light(os.environ.get("COLORFGBG", "")),
         few_colours=Console(force_terminal=True).color_system in (None, "standard", "windows"),
     )
     _run(app)
+    gc.set_threshold(*thresholds)
     live = app.live
     if app.return_code or program is None:
         return app.return_code or int(live.has_lost_events)
@@ -95,6 +109,8 @@ def is_light(variable: str) -> bool:
 def _run(app: Profiler) -> None:
     """Run the app, close the session and the children, and print where the session is, with its conclusion. An error of
     Textual's own code, which none of our handlers sees, is reported in one line, with its traceback in `errors.log`."""
+    from rich.console import Console
+
     crash = io.StringIO()
     app.error_console = Console(file=crash, width=120, color_system=None)  # Textual prints here why it ended
     with _signals(app), drawing_on_stdout():

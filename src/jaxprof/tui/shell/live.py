@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, cast
 from textual.message import Message
 
 from jaxprof.base.errors import JaxprofError, StorageError, UsageError
-from jaxprof.session import Session
 from jaxprof.tui.kit.guard import in_thread
 from jaxprof.tui.kit.host import LiveChanged
 
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.runner.program_run import ProgramScheduler
     from jaxprof.runner.scheduler import Scheduler
+    from jaxprof.session import Session
 
 
 Listener = Callable[[list["Event"]], None]
@@ -44,6 +44,7 @@ def make_scheduler(
     from jaxprof.runner.new_session import new_writer
     from jaxprof.runner.program_run import ProgramScheduler
     from jaxprof.runner.scheduler import Scheduler
+    from jaxprof.session import Session
 
     writer = new_writer(path)
     session = Session(writer.header)

@@ -113,7 +113,7 @@ class Navigator(Guarded, App[None]):
 
     def lacking(self) -> frozenset[str]:
         """Return the sections that have nothing to show for the session yet; each says which key gets it."""
-        runs = self.session.runs.values()
+        runs = self.session.runs.values() if self.opened.run_ids else ()  # an empty session has much to import
         if self.job_folder is not None and self.destination.module is None and not runs:
             return frozenset(("compiles", "kernels", "timeline", "memory"))
         if not runs or self.destination.unread is not None:
@@ -235,7 +235,7 @@ class Navigator(Guarded, App[None]):
         """Parse and apply the stylesheets again if the theme has changed. Textual asks for that two or three times when
         a screen first comes into view, 40 ms each, although each widget was styled when it was made."""
         themes = {self._theme_of.get(screen, self.theme) for screen in self.screen_stack}
-        if not self._theme_of or themes != {self.theme}:
+        if themes != {self.theme}:
             super().refresh_css(animate)
         self._theme_of.update(dict.fromkeys(self.screen_stack, self.theme))
 

@@ -15,13 +15,12 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from jaxprof.base.errors import FileRefusedError
-from jaxprof.events import ProgressMade
-from jaxprof.session import Session
 from jaxprof.tui import clock
 
 if TYPE_CHECKING:
     from jaxprof.events import Event
     from jaxprof.runner.scheduler import Scheduler
+    from jaxprof.session import Session
     from jaxprof.session.log import Follower
 
 
@@ -58,6 +57,8 @@ class OpenedSession:
     def session(self) -> Session:
         """The session in view; an empty one before anything is run or opened."""
         if self._session is None:
+            from jaxprof.session import Session
+
             self._session = Session()
         return self._session
 
@@ -146,6 +147,7 @@ def read(
     """Read a session file, or the profile of `reading`: return what follows its file, its path, and whether another
     process still writes it; None if the reading was stopped. For threads. Raises JaxprofError. `follow`: follow the
     session even if no writer is visible from here, as in a folder that another host writes to."""
+    from jaxprof.session import Session
     from jaxprof.session.log import Follower
     from jaxprof.session.log.reader import is_live
 
@@ -173,6 +175,8 @@ class ProfileReading:
     def __init__(self, path: Path, changed: Callable[[ProfileReading], object] = lambda reading: None) -> None:
         """The reading thread calls `changed` at each progress report and at the end."""
         self.path = path
+        from jaxprof.events import ProgressMade
+
         self.progress = ProgressMade()
         self.over = self.stopped = False
         self._changed = changed
@@ -203,6 +207,8 @@ class ProfileReading:
                 scheduler.cancel_all()
 
     def _take(self, events: Sequence[Event]) -> None:
+        from jaxprof.events import ProgressMade
+
         reports = [event for event in events if isinstance(event, ProgressMade)]
         if reports:
             self.progress = reports[-1]

@@ -21,11 +21,8 @@ from textual.screen import ModalScreen
 
 from jaxprof.base.config import Config, Value, keep
 from jaxprof.base.errors import JaxprofError, StorageError, UsageError, system_words
-from jaxprof.base.files import with_home
 from jaxprof.base.text import safe
 from jaxprof.base.units import counted, percent
-from jaxprof.events import RunClosed, WarningRaised
-from jaxprof.session.run import IMPORTED
 from jaxprof.tui import clock
 from jaxprof.tui.keys import check_keys, clashes, key_of, remap
 from jaxprof.tui.kit.guard import HIDDEN, in_daemon, in_thread
@@ -125,13 +122,14 @@ class Profiler(Navigator, keys="app"):
         program: ProgramCommand | None = None,
         follow: bool = False,
         profile: Path | None = None,
+        drawn: Callable[[], object] = lambda: None,
         config: Config | None = None,
         devices: Callable[[], MachineSource] | None = None,
         light: bool = False,
         few_colours: bool = False,
     ) -> None:
-        """`light`: the terminal has a light background, which the theme follows unless the user has chosen one;
-        `few_colours`: it has 16 colours."""
+        """`drawn` is called after the first frame. `light`: the terminal has a light background, which the theme
+        follows unless the user has chosen one; `few_colours`: it has 16 colours."""
         self._few_colours, self._cells = few_colours, ScreenCells()  # Textual asks for both at once
         super().__init__()
         self.user = UserSettings(self, self.tell, config)
@@ -140,7 +138,7 @@ class Profiler(Navigator, keys="app"):
         """Devices of the machine with live readings; threads fill it after the first frame."""
         self._comparing: Signal | None = None
         """Set once the comparison that a thread is planning is given up; None if none is."""
-        self._first = path, program, follow, profile
+        self._first, self._drawn = (path, program, follow, profile), drawn
         self._interrupted_seconds = float("-inf")
         """When the user last pressed ctrl+c, by the monotonic clock."""
         self._quitting: Confirm | None = None
@@ -155,8 +153,9 @@ class Profiler(Navigator, keys="app"):
         """Whether to show the next session that this app writes; False after the user opened another one."""
         for theme in themes(few=few_colours):
             self.register_theme(theme)
-        # Set before the stylesheet is read: changing the theme later would read it again.
+        # Set before the stylesheet is read: to change it later would read and apply all of it again.
         self.set_reactive(App.theme, self.user.theme(light=light))
+        self.stylesheet.set_variables(self.get_css_variables())
 
     def get_driver_class(self) -> type[Driver]:
         usual, cells = super().get_driver_class(), self._cells
@@ -181,6 +180,7 @@ class Profiler(Navigator, keys="app"):
         self.set_interval(FOLLOW_SECONDS, self.follow_session)
         self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh(layout=True))  # `fg` finds it empty
         self.user.start()
+        self.call_after_refresh(self._drawn)
         self.call_after_refresh(self.devices.start)
         if path is not None:
             self.open_session(path, follow=follow, profile=profile)
@@ -320,7 +320,7 @@ class Profiler(Navigator, keys="app"):
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         idle = self.reading is None or isinstance(self.screen, ModalScreen)
-        if (action == "stop_reading" and idle) or (action == "export" and not self.session.runs):
+        if (action == "stop_reading" and idle) or (action == "export" and not self.opened.run_ids):
             return HIDDEN
         return super().why_not(action, parameters)
 
@@ -431,6 +431,7 @@ class Profiler(Navigator, keys="app"):
 
     def on_storage_failed(self, message: StorageFailed) -> None:
         """Report that this app's session cannot be written, and ask for another file; runs continue meanwhile."""
+        from jaxprof.base.files import with_home
         from jaxprof.tui.kit.dialogs import FormField, ask_text
 
         live, error = self.live, message.error
@@ -496,6 +497,8 @@ class Profiler(Navigator, keys="app"):
 
 def alerts(events: Iterable[Event], *, programs: bool) -> Iterator[tuple[JaxprofError, str]]:
     """Yield the errors to show, each with a title. `programs`: include the end of the user's own program."""
+    from jaxprof.events import RunClosed, WarningRaised
+
     for event in events:
         if isinstance(event, RunClosed) and event.status in ("failed", "crashed", "timed out"):
             if programs or event.variant != "program":
@@ -507,6 +510,8 @@ def alerts(events: Iterable[Event], *, programs: bool) -> Iterator[tuple[Jaxprof
 
 def mode_for(session: Session) -> str:
     # Imported here because it imports the HLO reader, for which the first frame would wait.
+    from jaxprof.session.run import IMPORTED
+
     how = {run.plan.how for run in session.runs.values()}
     if "program" in how:
         return "program"
