@@ -75,10 +75,11 @@ HANGS = [
     "cond",
     "checkpoint",
     "gil",
+    "endless",
     "exit",
 ]
 HEALTHY = ["none", "evaluation", "first_compile", "pause"]
-OF_A_JOB = ("skip", "order", "cond", "exit")
+OF_A_JOB = ("skip", "order", "cond", "endless", "exit")
 """Hangs that need others."""
 HANG_STEPS = 300
 SAID_WITHIN_SECONDS = 60.0
@@ -227,7 +228,7 @@ def _said(out: Path, processes: int) -> list[tuple[int | None, int | None, float
     return [
         (each.index, _line_of(job, each), longest, each.message)
         for each in job.findings
-        if each.code == "process_standstill"
+        if each.code in ("process_standstill", "process_awaited")
     ]
 
 

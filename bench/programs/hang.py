@@ -98,6 +98,10 @@ def hang(number):
         import ctypes
 
         ctypes.PyDLL(None).sleep(1000)  # hangs: gil
+    elif kind == "endless":
+        change = 1.0
+        while not change < 1e-9:  # never, of a NaN
+            change = float(score(jnp.full((128, 128), jnp.nan), np.ones((256, 128), "float32")))  # hangs: endless
     elif kind == "exit":
         sys.exit(0)
     elif kind == "pause":

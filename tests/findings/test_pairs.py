@@ -146,6 +146,7 @@ OF_JOBS = {
     # code: a job of the cases in which it is found, and one of those in which nothing is
     "process_failed": ("a session that has no end", "a clean job"),
     "failed_after": ("the exception that came first", "a clean job"),
+    "process_awaited": ("one goes on, and the others wait for a minute", "one goes on"),
     "process_standstill": ("one sleeps, and the others wait in a collective", "one sleeps, for ten seconds"),
     "process_paused": ("one was stopped, and nobody waited", "a tenth of a second"),
     "recompiles_alone": ("one compiles again alone", "what all share"),

@@ -133,6 +133,13 @@ def before_steps(**first):
     return hanging(*[unknown] * 3, **unknown, **first)
 
 
+def alone(seconds, **others):
+    """A job whose first process goes on in a loop of its own, for which the others have waited so long."""
+    evaluates = [made.sampled(at, 1.0, {"device_busy": 1.0}, [made.line(64, 1.0, "device_busy")]) for at in range(50)]
+    waits = of(*loop(), made.stands(seconds, **{**IN_COLLECTIVE, **others}), is_live=True)
+    return [of(*evaluates, is_live=True), *[waits] * 3]
+
+
 def stopped(seconds):
     """A process that was stopped by a signal so many seconds ago, as the one that records it sees it."""
     now = made.BEGAN + 50
@@ -183,6 +190,11 @@ FOUND = {
     "none differs, for a minute": (
         hanging(*[{"seconds": 49.0}] * 3, **IN_COLLECTIVE, seconds=49.0),
         "process_standstill",
+    ),
+    "one goes on, and the others wait for a minute": (alone(49.0), "process_awaited 0"),
+    "one went on, and the others waited, until all were ended": (
+        [(inside, {"exit_code": 130, "wall": 50.0}) for inside, _ in alone(49.0)],
+        "process_awaited 0",
     ),
     "one of two fetches": ([loop(), loop(data=0.3)], "straggler 1 data"),
     "one of four works on its host": ([loop(), loop(), loop(), loop(host=0.3)], "straggler 3 host"),
@@ -274,7 +286,9 @@ NOTHING = {
     "one writes a checkpoint": hanging(moved_bytes_per_second=1e8),
     "one computes something else": hanging(busy_share=0.9, still_seconds=made.BEGAN + 49),
     "all compute for half a minute": hanging(**IN_COLLECTIVE),
-    "one goes on": [*hanging()[1:], of(*loop(), is_live=True)],
+    "one goes on": alone(30.0),
+    "one goes on, and a step took the others nearly as long before": alone(49.0, longest_seconds=20.0),
+    "two go on, and one waits for a minute": [*alone(49.0)[:1] * 2, alone(49.0)[1]],
     "a small difference": [loop(), loop(data=0.03), loop(data=0.04), loop()],
     "all of them fetch for as long": [loop(data=0.3)] * 4,
     "four windows are too few": [loop(4), loop(4, data=0.3), loop(4)],

@@ -31,6 +31,15 @@ ENTRIES = (
         "threads: jaxprof open FOLDER/process-00002.jaxprof.",
     ),
     _job(
+        "process_awaited",
+        "one process is elsewhere while the others wait",
+        "The others have waited in a compiled call for 45 seconds, and for three times as long as any step took them "
+        "before; this one runs something else. One that evaluates or saves alone does that, and so does one that never "
+        "comes out of a loop of its own.",
+        "If it is meant to work alone there, let all processes share that work, or do it less often. If not, look at "
+        "what ends the loop at that line.",
+    ),
+    _job(
         "process_paused",
         "a process was paused",
         "A signal paused it (SIGSTOP, SIGTSTP), or its container was frozen, or its machine slept. Processes "

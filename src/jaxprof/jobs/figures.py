@@ -28,7 +28,7 @@ from jaxprof.analysis.programs.verdict import LEAST_SAMPLES
 from jaxprof.base.grouping import totals
 from jaxprof.base.units import and_more, counted
 from jaxprof.base.values import frozen
-from jaxprof.events import STAGES, DeviceReading, SourceLocation
+from jaxprof.events import NOWHERE, STAGES, DeviceReading, SourceLocation
 from jaxprof.events.finding import Finding
 from jaxprof.findings.program_result import program_result
 from jaxprof.findings.programs.claims import Claims
@@ -36,6 +36,8 @@ from jaxprof.findings.programs.compiling import unfinished_compile
 from jaxprof.jobs.folder import is_growing
 from jaxprof.session import Session
 
+_LAST_WINDOWS = 20
+"""Sample windows that show what a process is doing now."""
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
@@ -260,6 +262,8 @@ class ProcessFigures:
     """The compilation that its main thread is in, or was in when it ended, before a missing iteration could tell of it;
     only one that takes long."""
     longest_compile_seconds: float = 0.0
+    last_line: SourceLocation = NOWHERE
+    """The user's line with the most time in the last sample windows."""
     is_over: bool = False
     """Whether its program has ended, though its process may wait for others in its exit handlers."""
     directory: str = ""
@@ -359,9 +363,16 @@ def process_figures(index: int, path: str, session: Session) -> ProcessFigures:
         last_step=result.iterations.last if result.iterations is not None and result.iterations.numbered_by else None,
         compiling=next(unfinished_compile.find(result, Claims(result)), None) if result.standstill is None else None,
         longest_compile_seconds=max(map(row_seconds, result.compiles), default=0.0),
+        last_line=_last_line(result),
         is_over=result.ended or run.over,
         directory=result.directory,
     )
+
+
+def _last_line(result: ProgramResult) -> SourceLocation:
+    lines = [line for window in result.sample_windows[-_LAST_WINDOWS:] for line in window.lines if line.file]
+    took = totals((line.location, line.seconds) for line in lines)
+    return max(took, key=lambda line: took[line], default=NOWHERE)
 
 
 def figures_json(figures: ProcessFigures) -> str:

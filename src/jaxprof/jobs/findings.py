@@ -57,7 +57,7 @@ from jaxprof.jobs.late import (
     spread_of,
     stragglers,
 )
-from jaxprof.jobs.standstill import STANDS, standing, standstills, with_status
+from jaxprof.jobs.standstill import STANDS, awaited, standing, standstills, with_status
 from jaxprof.session.files import with_urls
 from jaxprof.stats.location import t_quantile
 
@@ -496,9 +496,10 @@ def figures_of(
     stands = standing(processes)
     if stands is not None:  # what else differs follows from that
         late = []
+    waits = standstills(stands, count) if stands is not None else awaited(processes, count)
     processes = with_status(processes, stands)
     found = (
-        *failures(processes, apart), *standstills(stands, count), *pause_findings(processes), *again, *late,
+        *failures(processes, apart), *waits, *pause_findings(processes), *again, *late,
         *throttle_findings(processes),
     )  # fmt: skip
     return JobFigures(

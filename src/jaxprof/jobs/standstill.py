@@ -20,13 +20,14 @@ from jaxprof.analysis.programs.standstill import (
     Standstill,
 )
 from jaxprof.analysis.target import command
-from jaxprof.base.units import integer
+from jaxprof.base.units import integer, seconds
 from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding
 from jaxprof.findings.programs import what_ends
 from jaxprof.jobs.figures import ProcessFigures
 from jaxprof.session.files import path_word
 
+_FAILED = ("failed", "crashed", "interrupted")
 STANDS = "standing still"
 """Status of a process that stands still."""
 
@@ -44,7 +45,7 @@ class Standing:
 
 def standing(processes: Sequence[ProcessFigures]) -> Standing | None:
     """Return how the job stands still; None if it goes on, if it is over, or if a failed process explains it."""
-    if any(process.status in ("failed", "crashed", "interrupted") for process in processes):
+    if any(process.status in _FAILED for process in processes):
         return None
     there = [process for process in processes if not process.is_over or process.status == "cancelled"]
     still = [process for process in there if process.standstill is not None and process.standstill.is_long]
@@ -69,9 +70,33 @@ def standing(processes: Sequence[ProcessFigures]) -> Standing | None:
             blamed_indices = {process.index for process in blamed}
             return Standing(tuple(blamed), tuple(each for each in still if each.index not in blamed_indices), why)
         return None
-    # Some go on. They are not waited for here, but one that does nothing is standing still all the same.
+    # Some go on, which `awaited` reports. One that does nothing is standing still all the same.
     alone = [process for process in still if _state(process).is_one and not _state(process).on_device]
     return Standing(tuple(alone), (), "") if alone else None
+
+
+def awaited(processes: Sequence[ProcessFigures], count: int) -> Iterator[Finding]:
+    """Yield the processes that are elsewhere while the others wait, of a job in which `standing` finds no standstill.
+
+    One that evaluates alone does the same as one that never comes out of a loop of its own: no cause is named.
+    """
+    there = [process for process in processes if not process.is_over or process.status == "cancelled"]
+    waiting = [each for each in there if each.standstill is not None and each.standstill.on_device]
+    elsewhere = [process for process in there if process not in waiting]
+    if len(elsewhere) > len(waiting) or {process.status for process in processes} & {*_FAILED, "unknown"}:
+        return
+    if not all(_state(process).is_one for process in waiting):
+        return
+    for process in elsewhere[:_MOST_BLAMED]:
+        waited, line = min(_state(each).seconds for each in waiting), process.last_line
+        at = f"{line.short(process.directory)} in {line.function}()" if line else "an unknown line"
+        longest = max(_state(each).longest_seconds for each in waiting)
+        was, wait = ("is", "have waited") if process.status == "running" else ("was", "waited")
+        message = (
+            f"process {process.index} of {count} {was} at {at} while the others {wait} for {seconds(waited)}"
+            f"{_where_waiting(waiting)}; no step before took them longer than {seconds(longest)}"
+        )
+        yield Finding(message, (line,), seconds=waited, index=process.index, code="process_awaited")
 
 
 def _state(process: ProcessFigures) -> Standstill:
@@ -115,10 +140,8 @@ def with_status(processes: Sequence[ProcessFigures], found: Standing | None) -> 
     )
 
 
-def standstills(found: Standing | None, count: int) -> Iterator[Finding]:
+def standstills(found: Standing, count: int) -> Iterator[Finding]:
     """Yield the finding of a job that stands still: the processes that the others wait for, and where those wait."""
-    if found is None:
-        return
     if not found.blamed:
         first = found.waiting[0]
         every = f"all {len(found.waiting)} processes" if len(found.waiting) > 1 else f"process {first.index}"
@@ -127,18 +150,7 @@ def standstills(found: Standing | None, count: int) -> Iterator[Finding]:
         )
         yield Finding(message, (_state(first).at,), seconds=None, index=None, code="process_standstill")
         return
-    # for each line the others wait at: `; 511 wait since step 188 in the compiled call of train.py:585`
-    lines = Counter(
-        (state.at.short(process.directory), state.step, state.waits == DEVICE)
-        for process in found.waiting
-        if (state := process.standstill) is not None and state.at
-    )
-    parts = []
-    for (line, at_step, on_device), number in lines.most_common(3):
-        since = f" since step {integer(at_step)}" if at_step is not None else ""
-        where = "in the compiled call of" if on_device else "at"
-        parts.append(f"{integer(number)} {'waits' if number == 1 else 'wait'}{since} {where} {line}")
-    rest = f"; {', '.join(parts)}" if parts else ""
+    rest = _where_waiting(found.waiting)
     steps = Counter(_state(process).step for process in found.waiting).most_common(1)
     usual_step = steps[0][0] if steps else None
     for process in found.blamed[:_MOST_BLAMED]:
@@ -169,6 +181,21 @@ def standstills(found: Standing | None, count: int) -> Iterator[Finding]:
 
 
 _MOST_BLAMED = 4
+
+
+def _where_waiting(waiting: Sequence[ProcessFigures]) -> str:
+    """Return where most of the processes wait: `; 511 wait since step 188 in the compiled call of train.py:585`."""
+    lines = Counter(
+        (state.at.short(process.directory), state.step, state.waits == DEVICE)
+        for process in waiting
+        if (state := process.standstill) is not None and state.at
+    )
+    parts = []
+    for (line, at_step, on_device), number in lines.most_common(3):
+        since = f" since step {integer(at_step)}" if at_step is not None else ""
+        where = "in the compiled call of" if on_device else "at"
+        parts.append(f"{integer(number)} {'waits' if number == 1 else 'wait'}{since} {where} {line}")
+    return f"; {', '.join(parts)}" if parts else ""
 
 
 def _stands(processes: Sequence[ProcessFigures]) -> str:

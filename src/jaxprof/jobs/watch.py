@@ -20,7 +20,7 @@ LOOK_SECONDS = 5.0
 LONGEST_SECONDS, LONGEST_UNSAID_SECONDS = 300.0, 20.0
 """The pause between two readings of a job doubles up to this, as long as they find the same, or nothing yet."""
 _BEGIN = re.compile(rb'"type":"(standstill_seen|silence_seen|program_ended)"')
-_SAID = ("process_standstill", "process_failed")
+_SAID = ("process_standstill", "process_awaited", "process_failed")
 
 
 class JobWatch:
@@ -70,7 +70,8 @@ class JobWatch:
         from jaxprof.jobs.job import read_job_figures
 
         findings = [each for each in read_job_figures(self._folder).findings if each.code in _SAID]
-        said = tuple((each.code, each.index, each.places) for each in findings)
+        # the line of a process that goes on is another one at each look
+        said = tuple((e.code, e.index, () if e.code == "process_awaited" else e.places) for e in findings)
         if self._over.is_set():
             return
         if said == self._said:
