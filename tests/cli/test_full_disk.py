@@ -95,9 +95,9 @@ def disk(tmp_path):
 def test_a_run_is_printed_and_kept_elsewhere(disk):
     said = disk.call("almost full", "run", "--from", plan(disk.work, "numpy"), "--budget", "0.05")
     assert said.code == ExitCode.FAILED, said.err
-    assert said.err.count(f"the session cannot be written to {disk.place}") == 1
+    assert said.err.count(f"the session cannot be written to {disk.place}") == 2, "at once, and where it is at the end"
     assert WAYS["almost full"][1] in said.err
-    assert "it could not be written to the requested place" in said.err
+    assert "--out FILE names another place" in said.err
     assert "selu" in said.out
     (session,) = disk.new_sessions()
     assert (session.complete, session.notices) == (True, [])
@@ -109,6 +109,8 @@ def test_a_program_is_recorded_elsewhere(disk):
     said = disk.call("full", "script", "--plain", "--python", stand_in(disk.work, "echo hello"), "hello.py")
     assert (said.code, said.out) == (ExitCode.OK, "hello\n"), said.err
     assert [session.complete for session in disk.new_sessions()] == [True], said.err
+    assert WAYS["full"][1] in said.err
+    assert [path.name for path in disk.after.rglob("*.jaxprof")] == ["kept.jaxprof"], "an empty one would be the last"
 
 
 @needs_a_mount

@@ -100,6 +100,13 @@ def test_job_is_refused_where_a_session_is_needed(call, state_home):
     assert "2 processes" in call("open", "train.py").out, "the newest of that script"
 
 
+def test_a_job_whose_folder_cannot_be_made_does_not_start(call, started, tmp_path):
+    (tmp_path / "taken").touch()
+    said = call("script", "-n", "2", "--out", "taken/run", "train.py")
+    assert (said.code, list(started)) == (2, [])
+    assert said.err.startswith("jaxprof: the folder taken/run.jaxprof.d cannot be made: File exists")
+
+
 def test_a_job_that_is_replaced_leaves_nothing_of_the_one_before(call, started, tmp_path):
     before = job(tmp_path / "train.jaxprof.d", loop(), loop(), loop())
     old = [before / "rollup" / name for name in ("steps/process-00001.parquet", "all/steps-1a2b.parquet")]

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jaxprof.base.errors import FileRefusedError, StorageError, UsageError
+from jaxprof.base.errors import FileRefusedError, StorageError, UsageError, system_words
+from jaxprof.base.files import private_folder
 from jaxprof.base.operating_system import python_words
 from jaxprof.base.text import shorten
 from jaxprof.cli import output
@@ -209,6 +210,12 @@ def launch_job(count: int, out: Path | None, *, force: bool, form: str) -> int:
     folder = out or free_folder(parameters["target"])
     if not force and any(process_number(path.name) is not None for path in folder.glob(f"*{EXTENSION}")):
         raise StorageError(f"{folder} holds a job already", "Give another name, or --force to replace it.")
+    try:
+        private_folder(folder)
+    except OSError as error:
+        raise StorageError(
+            f"the folder {folder} cannot be made: {system_words(error)}", f"Name another: --out run{JOB_EXTENSION}"
+        ) from None
     delete_sessions(folder)
     command = python_words(
         sys.executable, "-m", "jaxprof", "script", *map(str, words_given(_NOT_PASSED_AS_OPTIONS)), "--out", str(folder)

@@ -36,6 +36,7 @@ def report_location(writer: LogWriter, note: Callable[[str], None]) -> bool:
     if writer.failure is None:
         note(f"session: {writer.path}" + (f" ({writer.changed})" if writer.changed else ""))
         return not (writer.is_displaced or writer.lost)
+    reason = writer.failure.what
     taken = writer.path.parent.absolute() if writer.path is not None else None
     others = [folder for folder in (Path.cwd(), Path(tempfile.gettempdir())) if folder.absolute() != taken]
     for folder in others:
@@ -45,7 +46,7 @@ def report_location(writer: LogWriter, note: Callable[[str], None]) -> bool:
         except StorageError:
             continue
         writer.close()
-        note(f"session: {target} (it could not be written to the requested place; --out FILE names another)")
+        note(f"session: {target} ({reason}; --out FILE names another place)")
         return False
-    note("the session could not be kept: free some space, or name another place with --out FILE, and run again")
+    note(f"the session could not be kept: {reason}; free some space, or give --out FILE, and run again")
     return False

@@ -228,9 +228,9 @@ class LogWriter:
             fresh._write(part[skipped:])
             skipped = 0
         if fresh.failure is not None:
-            fresh._release()
+            fresh._give_up()
             raise fresh.failure
-        self._release()
+        self._give_up()
         self.path, self.failure, self.lost = path, None, lost
         self._file, self._written = fresh._file, fresh._written
         self._kept = []
@@ -254,6 +254,14 @@ class LogWriter:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+    def _give_up(self) -> None:
+        """Close the file, and delete it if a full disk has left nothing of it."""
+        self._release()
+        if self.failure is not None and self.path is not None and not self._written.bytes:
+            with contextlib.suppress(OSError):
+                if not self.path.stat().st_size:
+                    self.path.unlink()
 
     def _restore(self) -> None:
         """Write the file again if it is not at its path any more."""
