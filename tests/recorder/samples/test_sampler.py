@@ -44,6 +44,7 @@ from jaxprof.recorder.samples.sampler import (
     ArrayCounter,
     StackSampler,
     interval,
+    next_reading,
 )
 from jaxprof.recorder.samples.settings import builds_on_jax, changes_at_start, settings_lines
 from jaxprof.recorder.samples.stack import Stack
@@ -317,6 +318,12 @@ def test_the_interval_follows_from_what_samples_cost(awake, ran, share, expected
     assert interval(100, awake, ran, share) == pytest.approx(expected, rel=0.05)
 
 
+@pytest.mark.parametrize(("took", "expected"), [(0.001, 10.25), (0.05, 10.25), (0.4, 12.0)])
+def test_readings_that_take_long_are_made_seldom(took, expected):
+    """As beside a program that holds the lock: a fifth of the time is theirs."""
+    assert next_reading(10.0, 10.0 + took, 0.25) == pytest.approx(expected)
+
+
 @pytest.mark.parametrize(
     ("first", "close_seconds", "expected"), [(1, 1.0, 0.0093), (0, 1.0, 0.028), (0, -0.1, 0.080), (1, -0.1, 0.080)]
 )
@@ -448,11 +455,13 @@ class Machine:
 
     def __init__(self, monkeypatch):
         self.ran, self.pressure, self.runnable = 0.0, None, 1
+        self.read = []
+        """The threads whose delays were read."""
         for name, counted in {
             "time": SimpleNamespace(process_time=lambda: self.ran),
             "own_faults": lambda: 0,
             "pressure_seconds": lambda: self.pressure,
-            "run_delay_seconds": lambda _task: 0.0,
+            "run_delay_seconds": lambda task: self.read.append(task) or 0.0,
             "runnable_threads": lambda: self.runnable,
             "steal_seconds": lambda: 0.0,
         }.items():
@@ -494,6 +503,13 @@ def test_who_runs_during_the_lateness_was_not_paused(machine):
     machine.ran += 9.0
     assert machine.late(0.22, ran=0.22)[0] == 0.0
     assert machine.late(0.22)[0] > 0.0
+
+
+def test_a_thread_that_holds_the_lock_is_asked_once(machine):
+    """Each file gives the lock away, and is waited for until the thread gives it back."""
+    machine.read.clear()
+    machine.late(0.22, ran=0.22)
+    assert machine.read == [1]
 
 
 @pytest.mark.process

@@ -265,7 +265,12 @@ class PauseTest:
         if late_seconds < LEAST_SECONDS or switches is None:
             return 0.0, PAUSED
         ran, before, steal, busy = time.process_time() - self._ran, self._before, self._steal, self._busy
-        pressure = self._pressure
+        running, pressure = self._processors * self._slept, self._pressure
+        if before is not None:
+            # One file before all others: each gives the lock away, and such a delay may be that of getting it back.
+            delay = (run_delay_seconds(self._task) or 0.0) - before.delay
+            if ran > _most_running(late_seconds, running, delay):
+                return 0.0, PAUSED
         self.mark()
         self.mark_host()
         after = self._before
@@ -278,11 +283,16 @@ class PauseTest:
             main_delay_seconds=after.main_delay - before.main_delay,
             steal_seconds=self._steal - steal,
             process_seconds=ran,
-            running_seconds=self._processors * self._slept,
+            running_seconds=running,
             least_seconds=min(LEAST_SECONDS_BUSY, LEAST_SECONDS * max(busy, self._busy)),
         )
         waited = 0.0 if pressure is None or self._pressure is None else self._pressure - pressure
         return paused, GIVEN_AWAY if waited > _PRESSED * paused else PAUSED
+
+
+def _most_running(late_seconds: float, running_seconds: float, delay_seconds: float) -> float:
+    """Return the most processor time that a process uses that is paused for nearly all of such a delay."""
+    return running_seconds + _BUSY * late_seconds + (os.cpu_count() or 1) * delay_seconds
 
 
 def pause_seconds(
@@ -307,7 +317,7 @@ def pause_seconds(
     """
     asked_every = sys.getswitchinterval()
     paused = late_seconds - delay_seconds
-    running = running_seconds + _BUSY * late_seconds + (os.cpu_count() or 1) * delay_seconds
+    running = _most_running(late_seconds, running_seconds, delay_seconds)
     if asked_every > late_seconds / 20 or process_seconds > running:
         return 0.0
     unexplained = paused - main_delay_seconds - steal_seconds - switches * asked_every

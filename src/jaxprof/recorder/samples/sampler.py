@@ -77,6 +77,9 @@ GROWTH = 1 / 150
 """A sample window lasts at least this share of the program's age, so that a day has 1 000 windows and a year 2 000."""
 TICK_SECONDS = 0.25
 CLOSE_TICK_SECONDS = 0.1
+READING_SHARE = 0.2
+"""Share of the time that reading the system's files may take. Each file gives Python's lock away, and where the program
+holds that for long, as in `gc.collect()`, little time would be left for samples."""
 _GOLDEN = 0.6180339887498949
 
 COUNTED_EVERY_SECONDS = 1.0
@@ -87,6 +90,11 @@ RESIDENT_STEP_BYTES = 16 << 20
 """Change of the resident memory that is worth an event by itself."""
 COUNTING_SHARE = 0.004
 """Share of the wall time that counting may take: after a count that took longer, the next interval is longer."""
+
+
+def next_reading(began: float, ended: float, every: float) -> float:
+    """Return when to read the system's files again: `every` so many seconds, but within `READING_SHARE`."""
+    return max(began + every, ended + (ended - began) * (1 / READING_SHARE - 1))
 
 
 def interval(samples: int, awake_seconds: float, own_seconds: float, share: float) -> float:
@@ -228,12 +236,15 @@ class StackSampler:
                         pause_test.mark_host()
                     ticks = now >= next_tick or stopped
                     if ticks:
-                        next_tick = now + (CLOSE_TICK_SECONDS if self._close_left > 0 else TICK_SECONDS)
                         self._set_pace(time.thread_time())
+                        began = time.monotonic()
                         self._tick(now)
+                        every = CLOSE_TICK_SECONDS if self._close_left > 0 else TICK_SECONDS
+                        next_tick = next_reading(began, time.monotonic(), every)
                     if now >= next_mark:
-                        next_mark = now + TICK_SECONDS
+                        began = time.monotonic()
                         pause_test.mark()
+                        next_mark = next_reading(began, time.monotonic(), TICK_SECONDS)
                     if ticks:  # last: the lines that it begins to time would wait for what this thread does after it
                         self._steps.look()
             finally:
