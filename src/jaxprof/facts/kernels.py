@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxprof.base.grouping import grouped
 from jaxprof.base.units import UNKNOWN, percent, scaled
-from jaxprof.base.values import frozen
 from jaxprof.facts import Fact, Facts, RunItems, only_if, within
 from jaxprof.facts.units import (
     BYTE_RATE,
@@ -123,9 +122,8 @@ MEASURED: Facts[MeasuredKernel] = (
 """Facts of a kernel in a capture, except its name."""
 
 
-@frozen
-class KernelRow:
-    """A kernel, from HLO, from a capture, or from both."""
+class KernelRow(NamedTuple):
+    """A kernel, from HLO, from a capture, or from both. A list of HLO may have a million, so it is made in no time."""
 
     name: str
     static: Ranked | None

@@ -96,18 +96,19 @@ def _align(
     for row in cells if any(cells[0]) else cells[1:]:
         yield (indent + GAP.join([pad(at, row[at]) for at in kept])).rstrip()
 
-    def cell_drawer(at: int, column: Fact[Any]) -> Callable[[Any], str]:
+    def drawer(at: int, column: Fact[Any]) -> Callable[[Any], str]:
         show = column.shown
+        return lambda value: pad(at, cut(show(value), column))
 
-        def draw(value: Any) -> str:
-            return pad(at, cut(show(value), column))
-
-        remembering = lru_cache(_REPEATED, typed=True)(draw)
-        return lambda value: draw(value) if isinstance(value, list | dict) else remembering(value)
-
-    cells_of = [(column.reader(), cell_drawer(at, column)) for at, column in enumerate(columns)]
+    reads, draws = [column.reader() for column in columns], list(map(drawer, range(len(columns)), columns))
+    remembering = list(map(lru_cache(_REPEATED, typed=True), draws))
     for further in rest:
-        yield (indent + GAP.join([draw(read(further)) for read, draw in cells_of])).rstrip()
+        values = [read(further) for read in reads]
+        try:
+            drawn = [draw(value) for draw, value in zip(remembering, values, strict=True)]
+        except TypeError:  # of a list, which cannot be remembered
+            drawn = [draw(value) for draw, value in zip(draws, values, strict=True)]
+        yield (indent + GAP.join(drawn)).rstrip()
 
 
 _NO_BREAK = "\x1f"

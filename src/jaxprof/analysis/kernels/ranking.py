@@ -321,8 +321,8 @@ def sort_kernels(ranking: Ranking, numbers: Sequence[int], column: str, *, turne
     name = _ALIASES.get(column, column)
     if name in FIGURES:
         figures = ranking.column(name)
-        known = [number for number in numbers if not math.isnan(figures[number])]
         unknown = [number for number in numbers if math.isnan(figures[number])]
+        known = [number for number in numbers if not math.isnan(figures[number])] if unknown else list(numbers)
         known.sort(key=figures.__getitem__, reverse=not turned)
         return array("l", known + unknown)
     text = TEXTS[name](ranking)

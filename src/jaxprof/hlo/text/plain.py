@@ -50,7 +50,7 @@ def plain_instructions(text: str, at: int, end: int) -> list[tuple[str, str, str
             return None
         made.append((opcode, called or "", metadata or ""))
         at = line.end()
-    return made if skip_blank(text, at, end) >= end else None
+    return made if at == end or skip_blank(text, at, end) >= end else None
 
 
 _PARTS = re.compile(rf"\n{_BEGINNING}({_NAME}) = ({_SHAPE}) ({_OPCODE})\(({_OPERANDS})\)([^\n]*+)", re.ASCII)
