@@ -57,7 +57,7 @@ from jaxprof.jobs.late import (
     spread_of,
     stragglers,
 )
-from jaxprof.jobs.standstill import STANDS, awaited, standing, standstills, with_status
+from jaxprof.jobs.standstill import STANDS, find_awaited, standing, standstills, with_status
 from jaxprof.session.files import with_urls
 from jaxprof.stats.location import t_quantile
 
@@ -496,7 +496,7 @@ def figures_of(
     stands = standing(processes)
     if stands is not None:  # what else differs follows from that
         late = []
-    waits = standstills(stands, count) if stands is not None else awaited(processes, count)
+    waits = standstills(stands, count) if stands is not None else find_awaited(processes, count)
     processes = with_status(processes, stands)
     found = (
         *failures(processes, apart), *waits, *pause_findings(processes), *again, *late,

@@ -70,12 +70,12 @@ def standing(processes: Sequence[ProcessFigures]) -> Standing | None:
             blamed_indices = {process.index for process in blamed}
             return Standing(tuple(blamed), tuple(each for each in still if each.index not in blamed_indices), why)
         return None
-    # Some go on, which `awaited` reports. One that does nothing is standing still all the same.
+    # Some go on, which `find_awaited` reports. One that does nothing is standing still all the same.
     alone = [process for process in still if _state(process).is_one and not _state(process).on_device]
     return Standing(tuple(alone), (), "") if alone else None
 
 
-def awaited(processes: Sequence[ProcessFigures], count: int) -> Iterator[Finding]:
+def find_awaited(processes: Sequence[ProcessFigures], count: int) -> Iterator[Finding]:
     """Yield the processes that are elsewhere while the others wait, of a job in which `standing` finds no standstill.
 
     One that evaluates alone does the same as one that never comes out of a loop of its own: no cause is named.
