@@ -303,6 +303,7 @@ async def test_first_kernels_are_shown_while_the_rest_is_read(monkeypatch):
         second = table.ranked.kernel.name
         go.set()
         await walk.shows("share of", gone="so far")
+        await walk.until(lambda: table.ranking.is_whole, "all kernels")
         assert table.ranked.kernel.name == second
         assert table.ranking.kernels is kernels(walk.screen._opened.module)
         assert table.ranking[0].share is not None
