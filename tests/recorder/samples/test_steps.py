@@ -219,7 +219,8 @@ def test_iterations_and_their_lines_are_counted(train, every, worked):
     assert event.where.function == train.__name__
     assert event.count >= 2
     recorded = (sum(line.hits for line in event.lines) + event.count) * EVENT_SECONDS_AT_MOST
-    assert event.seconds - recorded <= sum(line.seconds for line in event.lines) <= event.seconds
+    waited = 0.05 * event.seconds  # for a processor, in the recording of an iteration's end
+    assert event.seconds - recorded - waited <= sum(line.seconds for line in event.lines) <= event.seconds
     (work,) = [line for line in event.lines if line.line == train.__code__.co_firstlineno + worked]
     assert work.seconds > 0.9 * work.hits * 0.0002
     assert abs(work.hits - event.count / every) <= 1
