@@ -123,7 +123,7 @@ MEASURED: Facts[MeasuredKernel] = (
 
 
 class KernelRow(NamedTuple):
-    """A kernel, from HLO, from a capture, or from both. A list of HLO may have a million, so it is made in no time."""
+    """A kernel, from HLO, from a capture, or from both. A list may have a million: a dataclass takes longer to make."""
 
     name: str
     static: Ranked | None

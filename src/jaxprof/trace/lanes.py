@@ -244,9 +244,8 @@ def event_starts(blob: Blob, data: Bytes, at: int, end: int) -> tuple[Positions,
     wrong = np.flatnonzero(found[-1][:-1] != stops[:-1])
     rows = np.array(found)[:, : int(wrong[0]) + 1 if len(wrong) else None].T
     starts, after = rows[:, :-1][rows[:, 1:] > rows[:, :-1]], int(rows[-1, -1])
-    other = np.flatnonzero(
-        data[starts] != _EVENT_TAG
-    )  # a field of the line, from which a walk went on as if it were one
+    # A walk goes on from a field of the line as if that were an event: what follows such a field is not known.
+    other = np.flatnonzero(data[starts] != _EVENT_TAG)
     if len(other):
         starts, after = starts[: other[0]], int(starts[other[0]])
     return (starts, after) if after <= end else (starts[:-1], int(starts[-1]))  # only the last one can reach past it

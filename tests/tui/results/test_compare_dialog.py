@@ -99,7 +99,7 @@ def test_back_to_back_bar_grows_towards_the_faster_side():
     for sides, towards in ((("r1", "r2"), "right"), (("r2", "r1"), "left")):
         difference = session_difference(session, session, run_before=sides[0], run_after=sides[1])
         head, *lines, _ = (line.plain for line in back_to_back(difference.runs[0], 90))
-        assert head.split() == ["first", "◂", "faster", "faster", "▸", "second"]
+        assert head.split() == ["first", "◂", "faster", "│", "faster", "▸", "second"]
         run = next(line for line in lines if line.startswith("run "))
         left, right = run.split("│")
         assert ("█" in right) == (towards == "right")

@@ -200,8 +200,8 @@ class HotLoop:
     unknown: float = 0.0
     """Seconds in none of `parts`, because no clock says what they go to."""
     excluded: Mapping[str, float] = field(default_factory=dict)
-    """Seconds of `unknown` that a part does not take: the device none that held the interpreter's lock, and parts other
-    than the device and the calls none of a launch."""
+    """Seconds of `unknown` that cannot belong to a part, by part: Python that held the interpreter's lock is not the
+    device's, and a launch is either the device's or the calls'."""
     launching: Mapping[str, float] = field(default_factory=dict)
     """Seconds inside compiled functions that the calling thread computes itself: those that launching them takes
     (`DISPATCH`), and those that it may take (`UNKNOWN`). The rest of the time inside is the device's work."""
@@ -372,7 +372,8 @@ def loop_figures(
         parts[DEVICE] -= seconds
     unknown = parts.pop(UNKNOWN)
     locked = 0.0
-    if times.count:  # else a wait for a value in which the thread ran is unseen, and a runtime may wait like this
+    # Where no line was timed, unseen time may be a wait for the device, in which the thread ran.
+    if times.count:
         locked = sum(spot.seconds for spot in steady if spot.kind in ("unseen", AROUND) and part(spot) == UNKNOWN)
     launch = 0.0 if calls_python else launching.get(UNKNOWN, 0.0)
     compiling = sum(spot.seconds for spot in staged)

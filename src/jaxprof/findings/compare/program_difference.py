@@ -8,6 +8,7 @@ program differ by is no difference, and a finding near its threshold neither cam
 from __future__ import annotations
 
 import shlex
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Literal
@@ -133,13 +134,16 @@ def program_difference(before: ProgramResult, after: ProgramResult) -> ProgramDi
     found = pairs(
         before.findings, after.findings, [by_function, lambda finding: finding.code], lambda finding: finding.code
     )
-    found = [
-        replace(row, status="unclear")
-        if (row.status == "new" and not _is_clear(row.either, after, before))
-        or (row.status == "gone" and not _is_clear(row.either, before, after))
-        else row
-        for row in found
-    ]
+    for status, there, other in (("new", after, before), ("gone", before, after)):
+        if not any(row.status == status for row in found):
+            continue
+        lesser = {finding.code for finding in findings(other, 1 / _CLEARLY)}
+        found = [
+            replace(row, status="unclear")
+            if row.status == status and not (other.seen_to_its_end and _is_clear(row.either, there, lesser))
+            else row
+            for row in found
+        ]
     ours, theirs = map(_seconds_by_state, (before, after))
     # What differs between the programs themselves, however long they ran.
     changes: list[Difference[str]] = []
@@ -170,14 +174,13 @@ def _seconds_by_state(program: ProgramResult) -> dict[str, float | None]:
     return {share.state: None if share.state in unfinished else share.seconds for share in program.timeline}
 
 
-def _is_clear(finding: Finding, program: ProgramResult, other: ProgramResult) -> bool:
+def _is_clear(finding: Finding, program: ProgramResult, lesser: Collection[str]) -> bool:
     """Return whether a finding of this program alone is more than a time that came out on the other side of its
-    threshold: the `other`, seen to its end, has not even a lesser one. One without a time rests on what was counted."""
-    if not other.seen_to_its_end:
-        return False
+    threshold: it is not among those of the other program by lower thresholds, whose codes are `lesser`. One without a
+    time rests on what was counted."""
     if finding.seconds is None:
         return True
-    if any(lesser.code == finding.code for lesser in findings(other, 1 / _CLEARLY)):
+    if finding.code in lesser:
         return False
     if not finding.estimate:
         return finding.seconds >= _CLEARLY * WORTH_EXACT * program.work_seconds

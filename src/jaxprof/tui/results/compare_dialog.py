@@ -82,7 +82,7 @@ def back_to_back(pair: RunDifference, width: int) -> Iterator[Content]:
     half = min(24, (width - names - 2 * NUMBER - 5) // 2)
     if not rows or half < 4:
         return
-    towards = f"{'◂ faster':>{half}} {'faster ▸':{half}}" if half > 8 else " " * (2 * half + 1)
+    towards = f"{'◂ faster ':>{half}}│{' faster ▸':{half}}" if half > 8 else " " * (2 * half + 1)
     titles = (cell("first", NUMBER, right=True), f" {towards} ", "second")
     yield Content.assemble(" " * (names + 2), *titles).stylize("bold $primary")
     # at least a factor of two fills the half, so that nearly equal times have a short bar

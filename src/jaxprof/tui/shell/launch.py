@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 ENDING_SIGNALS = signals("SIGTERM", "SIGHUP", "SIGQUIT", "SIGINT")
 _OBJECTS = 200_000
-"""New objects before Python looks for garbage: more than the first frame makes, an eighth of whose time it took."""
+"""Number of new objects from which Python looks for garbage, until the first frame: more than that makes. Looking took
+an eighth of the time to it."""
 PATIENCE_SECONDS = 3.0
 """Seconds that the app may take to end after a signal before the process exits without it."""
 RESTORE = (
