@@ -991,6 +991,28 @@ def test_the_attribute_that_differs_is_named_before_its_object():
     assert "of a static argument: self.size = 16, 32; self = Model(" in message
 
 
+@pytest.mark.parametrize(
+    ("status", "hint", "more", "advised"),
+    [
+        ("failed", "", {}, "Run it with `python -i`"),
+        ("failed", "It last wrote: no data", {}, "It last wrote: no data. Run it with `python -i`"),
+        ("failed", "", {"error_at": made.at(91)}, "That line called sys.exit"),
+        ("failed", "", {"notes": [e.Note(code="not_unwound")]}, "Search its files for os._exit"),
+        ("failed", "", {"notes": [e.Note(code="not_recorded")]}, "Its end was not recorded"),
+        ("crashed", "", {}, "Look for what sent that signal"),
+        ("crashed", "XLA aborted", {}, "XLA aborted"),
+    ],
+)
+def test_the_fix_of_an_exit_is_one_that_can_be_followed(status, hint, more, advised):
+    """A program that ends by sys.exit, os._exit or a signal may have written nothing at all."""
+    finished = e.RunFinished(run=made.RUN, status=status, error="exit code 3", advice=hint)
+    last = ended(3, "", **{"error_at": e.NOWHERE, **more})
+    session = fold(made.HEADER, [*made.program(*loop(SYNC), last)[:-3], finished])
+    (found,) = (each for each in program_result(session, made.RUN).findings if each.code == "program_failed")
+    assert found.fix.startswith(advised)
+    assert "stderr" not in found.fix
+
+
 def test_what_is_a_static_part_of_the_arguments_is_named():
     def fix(*changes):
         rows = [made.compiled(reason_code="structure", reasons=[made.reason(*each)]) for each in changes]

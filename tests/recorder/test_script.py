@@ -14,6 +14,7 @@ import pytest
 
 from jaxprof.analysis.programs.pauses import SIGNAL, UNKNOWN
 from jaxprof.devices.live.process_state import is_stopped
+from jaxprof.findings.derive import explanation
 from jaxprof.findings.program_result import program_result
 from jaxprof.session import Session
 from jaxprof.session.log import load
@@ -89,13 +90,38 @@ def test_a_recorded_program_is_the_same_without_its_secrets(tmp_path):
     assert f"jaxprof: session: {OUT}\n" in recorded.notes
     run = program_in(tmp_path)
     assert (run.status, run.program.ended.exit_code, run.program.started.how) == ("failed", 1, "script")
-    assert (run.program.ended.error, notes_of(run)) == ("ValueError: ähm", ["no_jax"])
+    assert (run.program.ended.error, notes_of(run)[0]) == ("ValueError: ähm", "no_jax")
     assert run.program.ended.wall_seconds > 0
     assert "sesame" not in (tmp_path / OUT).read_text()
     (notice,) = session_in(tmp_path).notices
     assert "possible secret" in notice
     imported = (own.parent / f"{own.name}.imported").read_text().split()
     assert set(imported) & {"jax", "jaxlib", "scipy", "textual", "numpy"} == set()
+
+
+CHILD = """
+import multiprocessing, sys, time
+def work(seconds):
+    while time.process_time() < seconds:
+        pass
+if __name__ == "__main__":
+    pool = multiprocessing.get_context("fork").Pool(1)  # which exit handlers end
+    pool.apply(work, (float(sys.argv[1]),))
+    time.sleep(0.5)
+"""
+
+
+@pytest.mark.process(programs=1)
+@pytest.mark.parametrize("busy", [1.0, 0.0])
+def test_cpu_time_of_child_processes_is_noted(tmp_path, busy):
+    (tmp_path / "x.py").write_text(CHILD)
+    recorded = run_recorded(tmp_path, "x.py", str(busy))
+    assert recorded.code == 0, recorded.err
+    took = [note.seconds for note in program_in(tmp_path).program.ended.notes if note.code == "child_processes"]
+    assert (len(took), took > [0.9]) == (int(busy), bool(busy))
+    assert ("s of CPU time in child processes, which this session does not hold" in recorded.notes) is bool(busy)
+    asked = explanation(session_in(tmp_path), OUT).abstentions
+    assert ("child_processes" in [each.code for each in asked]) is bool(busy)
 
 
 def test_missing_file_ends_as_in_python(call, tmp_path, monkeypatch):

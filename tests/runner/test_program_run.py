@@ -33,6 +33,7 @@ class Told:
 
     def __init__(self, *events, code=0, goes_on=False):
         self.began_seconds, self.pid, self.heartbeat_seen = time.monotonic(), os.getpid(), True
+        self.children_seconds = 0.0
         self.heartbeat, self.last_sign_seconds = None, self.began_seconds
         self.returncode, self.over, self.asked = None if goes_on else code, False, []
         self._events, self._code = list(events), code

@@ -187,6 +187,8 @@ class Heartbeat(Event):
     """Of a recorded program: number of that iteration of the hot loop; None if they are not numbered."""
     layout: dict[str, int] = field(default_factory=dict)
     """Of a recorded program, once: where its Python keeps the frames of the main thread."""
+    children_seconds: float = 0.0
+    """Of a recorded program: CPU time of its child processes that have ended."""
 
 
 TEXT_CHARACTERS = 64 * 1024

@@ -675,9 +675,11 @@ class Note:
     """Something that was not recorded, and why. The reader makes the sentence."""
 
     code: str = ""
-    """`no_jax`, `pipe_full`, `not_recorded` or `not_unwound`."""
+    """`no_jax`, `pipe_full`, `not_recorded`, `not_unwound` or `child_processes`."""
     lost: int = 0
     """Number of events lost, for `pipe_full`."""
+    seconds: float = 0.0
+    """CPU time of all child processes that have ended, for `child_processes`."""
     by_signal: bool = False
     """Whether a signal ended the program, for `not_unwound`."""
 

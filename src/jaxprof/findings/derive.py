@@ -212,6 +212,9 @@ def program_abstentions(
     program: ProgramResult, *, has_capture: bool, has_function: bool = False
 ) -> Iterator[Abstention]:
     """Yield what the recording of a program leaves unknown. `has_function`: whether a function of it was measured."""
+    outside = [note.message for note in program.notes if note.code == "child_processes"]
+    if outside:
+        yield Abstention("child_processes", outside[0])
     if not program.verdict.seconds and not program.compiles:
         note = next((note.message for note in program.notes if note.message), "")
         yield Abstention("no_jax", note or "JAX was not seen at work", record_again(program))

@@ -171,6 +171,7 @@ class Launched:
         """Send the first line, then wait for jax."""
         os.set_blocking(self._control.number, False)
         self._pipe.send(SIGN)
+        atexit.register(self._report_children)
         atexit.register(self._end)
         self._finder.install()
 
@@ -287,8 +288,21 @@ class Launched:
 
             layout, self._layout = self._layout, {}
             self._pipe.send(
-                encode(Heartbeat(handled=handled, since_seconds=since, usual_seconds=usual, step=step, layout=layout))
+                encode(
+                    Heartbeat(
+                        handled=handled,
+                        since_seconds=since,
+                        usual_seconds=usual,
+                        step=step,
+                        layout=layout,
+                        children_seconds=_children_seconds(),
+                    )
+                )
             )
+
+    def _report_children(self) -> None:
+        """Say what the child processes took, in the last of all exit handlers: that of `multiprocessing` ends some."""
+        self._pipe.send(b'{"type":"heartbeat","children_seconds":%r}' % _children_seconds())
 
     def _end(self) -> None:
         """End the recording when the program ends normally; not in a forked child, where it has not ended."""
@@ -307,6 +321,11 @@ class Launched:
             self._pipe.send(_ended_without_jax(error))
         if isinstance(error, KeyboardInterrupt):
             be_interrupted()
+
+
+def _children_seconds() -> float:
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def _ended_without_jax(error: BaseException | None) -> bytes:

@@ -306,9 +306,11 @@ def _live_arrays() -> list[LineArrays]:
 
 def failure(error: BaseException | None, seconds: float) -> dict[str, Any]:
     """Return the fields of `ProgramEnded` for the exception that ended the program at `seconds` of the monotonic clock;
-    none for an interrupt or an exit."""
-    if error is None or isinstance(error, (KeyboardInterrupt, SystemExit)):
+    none for an interrupt, and for an exit its line alone."""
+    if error is None or isinstance(error, KeyboardInterrupt):
         return {}
+    if isinstance(error, SystemExit):
+        return {"error_at": error_location(error)}
     kind = type(error)
     name = (
         kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"

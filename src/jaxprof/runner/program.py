@@ -150,6 +150,8 @@ class ProgramProcess(ChildProcess):
         """What the recorder in the program said last of how far it has come; None before that."""
         self.layout: dict[str, int] = {}
         """Where the frames of its main thread are in its memory; empty if that is unknown."""
+        self.children_seconds = 0.0
+        """CPU time of the program's own child processes, as far as they have ended."""
         self._left: list[psutil.Process] = []
         """Processes below the program when it was ended by us."""
         pipes = Pipes(*started.pipes) if started is not None else Pipes.open()
@@ -274,6 +276,7 @@ class ProgramProcess(ChildProcess):
         super()._heartbeat(heartbeat)
         self.heartbeat = heartbeat
         self.layout = heartbeat.layout or self.layout
+        self.children_seconds = heartbeat.children_seconds or self.children_seconds
         if self._escalation.asked in self._handled:
             self._escalation.withdraw()
 

@@ -56,6 +56,8 @@ ENDING_SECONDS = 1.0
 a process of a job does for the others: its end is recorded as far as it is known."""
 WINDOW_SECONDS = 4.0
 """How long a profile may be read after a program that was asked to end; a launcher soon ends us too."""
+_CHILDREN_SHARE = 0.1
+"""CPU time of child processes worth a note, as a share of the program's wall time."""
 HOST = "host"
 """Device of a run that may use several devices, or none."""
 
@@ -271,6 +273,8 @@ class ProgramScheduler(RecordingScheduler):
             notes.append(Note(code="not_unwound", by_signal=(process.returncode or 0) < 0))
         elif program is not None and program.jax is None:
             notes.append(Note(code="no_jax"))
+        if process.children_seconds >= _CHILDREN_SHARE * wall:
+            notes.append(Note(code="child_processes", seconds=process.children_seconds))
         self._emit(replace(ended, exit_code=process.exit_code, wall_seconds=wall, notes=notes, monotonic_seconds=0.0))
         finished = self._outcome(process)
         self._session_recorder.close_runs([*self._made.values(), self._run], finished)

@@ -214,9 +214,9 @@ class ProgramResult:
     @property
     def raised(self) -> tuple[str, SourceLocation, float | None]:
         """The exception that ended the program, the user's line, and the monotonic time. If the recording does not say,
-        it is the last traceback in the log, without a line; an empty text if there is none."""
+        it is the last traceback in the log, without a line; an empty text if there is none. Of sys.exit, the line."""
         ended = self._program.ended
-        if ended is not None and ended.error:
+        if ended is not None and (ended.error or ended.error_at):
             return ended.error, ended.error_at, ended.error_seconds
         lines = [line for line in self.run.log if line.stream == "stderr"]
         number = exception_line([line.text for line in lines])

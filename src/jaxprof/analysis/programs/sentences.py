@@ -10,7 +10,7 @@ from collections.abc import Callable
 from itertools import zip_longest
 from pathlib import PurePath
 
-from jaxprof.base.units import counted
+from jaxprof.base.units import counted, seconds
 from jaxprof.events import CaptureWindow, Compiled, CompileReason, Note, SourceLocation
 
 _MOST_VARIABLES = 4
@@ -174,7 +174,7 @@ _PHRASES: dict[str, Callable[[Compiled, CompileReason], str]] = {
 def note_text(note: Note) -> str:
     """Return what was not recorded, in words; empty for a code of a newer version."""
     why = "a signal ended it" if note.by_signal else "os._exit, exec, or all descriptors closed"
-    return _NOTES.get(note.code, "").format(lost=note.lost, why=why)
+    return _NOTES.get(note.code, "").format(lost=note.lost, why=why, took=seconds(note.seconds))
 
 
 _NOTES = {
@@ -183,6 +183,8 @@ _NOTES = {
     "not_recorded": "nothing inside the program was recorded: the recorder did not start in its Python (-I, -E or -S "
     "is in force, jaxprof cannot be imported there, or it ended before that)",
     "not_unwound": "the recording ended before the program did: its last part is not in it ({why})",
+    "child_processes": "{took} of CPU time in child processes, which this session does not hold. To record one, start "
+    "it with `jaxprof script --plain` instead of python, or call jaxprof.record() in it (not in a fork)",
 }
 
 

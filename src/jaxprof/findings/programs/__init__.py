@@ -35,7 +35,16 @@ from jaxprof.findings.programs.claims import Claims, check
 
 _NO_MEMORY = re.compile(r"RESOURCE_EXHAUSTED|MemoryError|[Oo]ut of memory|Unable to allocate")
 _ERROR = "Fix what the error names, and run it again: its figures end there."
-_NO_ERROR = "What it wrote last on stderr says why. Its figures end there."
+_EXITED = (
+    "Run it with `python -i` and stdin from /dev/null: Python then prints the line that called sys.exit. That, or an "
+    "exit handler, ended it, and no exception."
+)
+_LEFT = (
+    "Search its files for os._exit and os.exec, which leave no traceback: it ended without Python's exit handlers. "
+    "Native code can do that, too."
+)
+_UNSEEN = "Its end was not recorded from inside: look at what it wrote, if anything."
+_SIGNALLED = "Look for what sent that signal: another process, or the program itself."
 _LESS_MEMORY = (
     "Make it smaller (the batch, the sequence, the model), free what else is held, donate what is replaced "
     "(donate_argnums), or compute it again in the backward pass (jax.checkpoint). Calls return before their work is "
@@ -91,7 +100,21 @@ def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         last = most.location if most is not None and most.file else None
         seen = f"; before that it was mostly at {last.short(result.directory)}" if last else ""
         message = f"it ended: {safe(run.error or run.status)}{seen}"
-        yield Finding(message, (last,), own_fix=run.hint or _NO_ERROR)
+        yield Finding(message, (last or where,), own_fix=_fix_without_error(result))
+
+
+def _fix_without_error(result: ProgramResult) -> str:
+    """Return what can be done about an end that no exception explains: its last words, and how it ended. Without a word
+    from its exit handlers it may still have said something on a stderr that is not recorded."""
+    if result.run.status == "crashed":
+        return result.run.hint or _SIGNALLED
+    unseen = {note.code for note in result.notes}
+    how = _LEFT if "not_unwound" in unseen else _EXITED
+    if not result.seen_to_its_end or "not_recorded" in unseen:
+        how = _UNSEEN
+    if result.raised[1]:
+        how = "That line called sys.exit: look at the condition around it."
+    return ". ".join(filter(None, (result.run.hint.rstrip("."), how)))
 
 
 def _memory_then(result: ProgramResult) -> str:
