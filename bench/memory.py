@@ -114,6 +114,8 @@ def compiled_for(device: str, seeds: range) -> Iterator[tuple[str, int]]:
         for more in (("--stage", "hlo"), ("--memory", "--format", "json")):
             done = subprocess.run([*command, *more], capture_output=True, text=True, check=False, env=environment)
             if done.returncode:
+                if "needs packages that are not here" in done.stderr:
+                    raise SystemExit(done.stderr.strip())
                 print(f"  {seed}: {done.stderr.strip().partition(chr(10))[0][:100]}", file=sys.stderr)
                 break
             texts.append(done.stdout)

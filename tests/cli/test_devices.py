@@ -213,3 +213,14 @@ def test_a_file_has_been_compiled_already(call, monkeypatch, tmp_path):
 def test_one_folder_that_is_removed_is_no_folders(call, monkeypatch):
     monkeypatch.setattr("jaxprof.devices.absent.wheels.remove", lambda vendor: ["kit"])
     assert call("devices", "target", "remove", "tpu").err == "removed 1 folder\n"
+
+
+@pytest.mark.parametrize(
+    ("word", "vendor"), [("tpu", "tpu"), ("NVIDIA", "nvidia"), ("h100", "nvidia"), ("tpu-v5e", "tpu")]
+)
+def test_a_compiler_is_named_by_its_vendor_or_a_device(call, monkeypatch, word, vendor):
+    removed = []
+    monkeypatch.setattr("jaxprof.devices.absent.wheels.remove", lambda vendor: removed.append(vendor) or [])
+    assert call("devices", "target", "remove", word).err == "nothing was installed\n"
+    assert removed == [vendor]
+    assert "cannot be compiled for" in call("devices", "target", "remove", "mi300x").err

@@ -19,7 +19,7 @@ from jaxprof.cli import options
 from jaxprof.cli.answers import print_answer
 from jaxprof.cli.output import confirm, format_option, note, print_text
 from jaxprof.devices import Device
-from jaxprof.devices.absent.machine import CHIPS, Vendor
+from jaxprof.devices.absent.machine import CHIPS, Vendor, chip
 from jaxprof.devices.inventory.machine import parse_device
 from jaxprof.devices.live.host import Monitor
 from jaxprof.devices.live.nvidia import NvidiaListing, nvml_threads
@@ -29,7 +29,7 @@ from jaxprof.report.renderers import Table, report_lines, text_lines
 from jaxprof.runner.device_choice import find_all
 from jaxprof.runner.interpreter import find_interpreter
 
-VENDORS = ("nvidia", "tpu")
+VENDORS: tuple[Vendor, ...] = ("nvidia", "tpu")
 PATIENCE_SECONDS = 8.0
 """Longest wait for a driver that is slow to list or read its GPUs."""
 WINDOW_SECONDS = 0.3
@@ -124,13 +124,23 @@ def list_targets(form: str) -> None:
     print_answer(form, "targets", {"targets": CHIPS}, text_lines(Table(TARGETS, CHIPS), indent=""))
 
 
+class VendorType(click.Choice[Vendor]):
+    """A vendor, or the name of any of its devices that can be compiled for."""
+
+    def convert(self, value: str, param: click.Parameter | None, context: click.Context | None) -> Vendor:
+        return super().convert(value if value.lower() in VENDORS else chip(value).vendor, param, context)
+
+
+_vendor_argument = click.argument("vendor", metavar="nvidia|tpu|DEVICE", type=VendorType(VENDORS, case_sensitive=False))
+
+
 @target.command("install")
-@click.argument("vendor", type=click.Choice(VENDORS))
+@_vendor_argument
 @options.yes()
 @options.python()
 @click.option("--allow-unpinned", is_flag=True, help="Install versions whose hashes this jaxprof does not know.")
 def install(vendor: Vendor, yes: bool, python: Path | None, allow_unpinned: bool) -> None:
-    """Download the compiler for VENDOR's devices. Your own environment stays as it is.
+    """Download the compiler for the devices of a vendor. Your own environment stays as it is.
 
     Shows the download size and the licences first. Each file must have the SHA-256 that this jaxprof knows of it.
     """
@@ -151,9 +161,9 @@ def install(vendor: Vendor, yes: bool, python: Path | None, allow_unpinned: bool
 
 
 @target.command("remove")
-@click.argument("vendor", type=click.Choice(VENDORS))
+@_vendor_argument
 def remove(vendor: Vendor) -> None:
-    """Delete VENDOR's compilers, of every version of jax."""
+    """Delete the compilers for the devices of a vendor, of every version of jax."""
     from jaxprof.devices.absent import wheels
 
     removed = wheels.remove(vendor)
