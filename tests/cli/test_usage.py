@@ -28,6 +28,7 @@ def here(kept, tmp_path, monkeypatch):
         "dump/module.txt": sessions.HLO,
         "dump/m.after_optimizations.txt": sessions.HLO,
         "dump/x.txt": "",
+        "empty.hlo": "",
         "dump/notes.md": "nothing of ours",
         "sides.py": "def step(x):\n    return x\n\ndef step_inputs():\n    return (1.0,)\n",
         "train.py": "open('started', 'w')",

@@ -162,7 +162,7 @@ COPIED = e.SamplesTaken(run="r1", series="transfer_in", seconds=[1e-4])
 @pytest.mark.parametrize(
     ("events", "action"),
     [
-        ([], "no finding above"),
+        ([], "nothing was measured"),
         ([PLANNED, COPIED, COMPILED], "run it again"),  # interrupted after its compile
         ([sessions.plan("r1", "jit", "compile"), COMPILED], "no finding above"),  # its HLO is all that was wanted of it
         ([PLANNED, *sessions.turns("r1", 1e-3, 0)], "no finding above"),
@@ -218,6 +218,23 @@ def test_what_is_still_measured_is_not_to_be_run_again():
     found = conclusion(explanation(session, "s"))
     assert (found.cost, found.command) == ("unknown: 1 run, queued", "")
     assert found.action.startswith("nothing was measured")
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_a_program_cut_at_its_start_has_no_time(count):
+    events = program_events.program(program_events.sampled(0.5, 1.0, {"import": 1.0}), wall=None)
+    session = fold(program_events.HEADER, events[:count])
+    text = "\n".join(explain.explanation_lines(explanation(session, "s")))
+    assert ("cut off before anything was measured" in text, "nothing was measured" in text) == (count < 4,) * 2
+    assert "0 ns" not in text
+    session.desert(deserted=False)
+    assert "cut off" not in "\n".join(explain.explanation_lines(explanation(session, "s")))
+
+
+def test_what_a_session_without_runs_holds_is_said():
+    session = fold(sessions.HEADER, [])
+    session.notice("events of an unknown type were left out: later_event")
+    assert "later_event" in "\n".join(explain.answers(explanation(session, "s")))
 
 
 def test_parts_have_the_unit_of_the_whole():

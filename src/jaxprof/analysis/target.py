@@ -171,7 +171,7 @@ _TAKEN_BY = {
     Kind.SESSION: "jaxprof open {word} shows it, jaxprof explain {word} says what to change.",
     Kind.JOB: "jaxprof open {word} compares its processes.",
     Kind.PROFILE: "jaxprof open {word} shows it.",
-    Kind.HLO: "jaxprof hlo {word} shows it, with --diff OTHER what differs.",
+    Kind.HLO: "jaxprof hlo {word} --findings says what to change in it, --diff OTHER what differs.",
     Kind.PROGRAM: "jaxprof script {word} records it.",
     Kind.FUNCTION: "jaxprof run {word} measures it, jaxprof hlo {word} compiles it.",
     Kind.WORKLOAD: "jaxprof run {word} measures it, jaxprof hlo {word} compiles it.",
@@ -183,7 +183,7 @@ _TAKEN_BY = {
 
 def wrong_kind(target: Target, needed: str) -> UsageError | None:
     """Return the error for a word that names something else than what is `needed`, "a session": what it is, and the
-    command that takes that. None if it names nothing anywhere."""
+    command that takes that. None if it names nothing anywhere. Raises HloError for HLO that no command could read."""
     found = target if target.kind is not Kind.NOTHING else resolve(target.word, code=True, runs=True)
     file = found.word.rpartition(":")[0]
     has_only_the_form = found.kind is Kind.FUNCTION and not (file.endswith(".py") and os.path.isfile(with_home(file)))
@@ -192,6 +192,10 @@ def wrong_kind(target: Target, needed: str) -> UsageError | None:
     if found.run:
         hint = f"Name the session alone; open, hlo and export take --run {found.run}."
         return UsageError(f"{target.word} is a run of a session, and {needed} is needed", hint)
+    if found.kind is Kind.HLO:
+        from jaxprof.hlo.paths import modules_at
+
+        modules_at(found.file)
     hint = _TAKEN_BY[found.kind].format(word=shlex.quote(target.word))
     return UsageError(f"{target.word} is {found.kind.value}, and {needed} is needed", hint)
 

@@ -149,11 +149,15 @@ class Explanation:
 
     @property
     def is_unmeasured(self) -> bool:
-        runs = self.session.runs.values() if self.session is not None and self.job is None else ()
+        if self.session is None or self.job is not None:
+            return False
         # HLO counts only of a run that was to be compiled: one that was to be timed has it long before its first time.
-        return bool(runs) and not any(
-            run.program or run.samples("run") or run.captures or (run.texts and run.plan.how == "compile")
-            for run in runs
+        return not any(
+            (run.program and run.program.is_seen)
+            or run.samples("run")
+            or run.captures
+            or (run.texts and run.plan.how == "compile")
+            for run in self.session.runs.values()
         )
 
     @property

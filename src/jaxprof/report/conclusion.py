@@ -104,8 +104,9 @@ def conclusion(explanation: Explanation) -> Conclusion:
         words = ("compare", explanation.name, "--try") if is_tried else ("explain", explanation.name)
         return Conclusion(cost, certainty, action, command(*words))
     session = explanation.session if explanation.is_unmeasured else None
-    if session is not None and all(run.over or run.deserted for run in session.runs.values()):
-        again = comparison_command(session) or command("run", "--from", explanation.name)
+    if session is not None and session.runs and all(run.over or run.deserted for run in session.runs.values()):
+        recorded = explanation.subject == "program" and unknown is not None and unknown.command
+        again = recorded or comparison_command(session) or command("run", "--from", explanation.name)
         return Conclusion(cost, certainty, "run it again to its end", again, session.from_file)
     if unknown is not None:
         action = f"{explanation.nothing_found}; unknown: {unknown.reason}"

@@ -60,14 +60,14 @@ def answers(explanation: Explanation) -> list[str]:
     else:
         assert session is not None
         lines = list(_session_lines(session, explanation))[:_ANSWERS]
+    unseen = session.unseen if session is not None and session.deserted else ()
+    lines = [*(f"note: {text}" for text in unseen), *lines]
     if explanation.subject in ("nothing", "message"):
         return lines
     from jaxprof.report.conclusion import cost_and_certainty
 
     cost, certainty = cost_and_certainty(explanation)
-    unseen = session.unseen if session is not None and session.deserted else ()
-    notes = (f"note: {text}" for text in unseen)
-    return [*notes, *lines, *f"costs most: {cost}".split("\n"), f"how sure: {certainty}"]
+    return [*lines, *f"costs most: {cost}".split("\n"), f"how sure: {certainty}"]
 
 
 def _session_lines(session: Session, explanation: Explanation) -> Iterator[str]:

@@ -25,7 +25,8 @@ def title(program: ProgramResult) -> str:
     """Return the title of a program: `train.py --epochs 3  ·  exit code 0  ·  42.1 s  ·  161 steps/s`."""
     parts = [shorten(command(program), ARGV_WIDTH)]
     parts.append(condition(program))
-    parts.append(seconds(program.wall_seconds))
+    if program.wall_seconds:
+        parts.append(seconds(program.wall_seconds))
     if program.steps is not None and program.steps.per_second is not None:
         parts.append(f"{scaled(program.steps.per_second)} steps/s")
     return "  ·  ".join(parts)

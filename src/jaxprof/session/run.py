@@ -150,6 +150,11 @@ class RecordedProgram:
             self.running = {key: stage for key, stage in self.running.items() if stage.stage == "compile"}
 
     @property
+    def is_seen(self) -> bool:
+        """Whether anything is known of it besides its start."""
+        return bool(self.ended or self.jax or self.running or self.compiled or self.sampled)
+
+    @property
     def open_stages(self) -> list[e.StageRunning]:
         """Stages that go on, the main thread's first. One of its stages that later samples do not show is over."""
         last = self.sampled[-1] if self.sampled else None

@@ -440,10 +440,12 @@ class ProgramResult:
     def failed_windows(self) -> tuple[CaptureWindow, ...]:
         return tuple(window for window in self._program.windows if window.state == "failed")
 
-    @cached_property
+    @property
     def notes(self) -> tuple[ProgramNote, ...]:
         """What was not recorded, and the captures that failed."""
         notes = self._program.ended.notes if self._program.ended is not None else []
+        if self.run.deserted and not self.run.over and not self._program.is_seen:
+            return (ProgramNote("cut_off", "the session was cut off before anything was measured"),)
         failed = (ProgramNote("window", window_text(window)) for window in self.failed_windows)
         return (*(ProgramNote(note.code, note_text(note)) for note in notes), *failed)
 

@@ -7,8 +7,6 @@ import sys
 import click
 
 from jaxprof.analysis.target import Kind, resolve
-from jaxprof.analysis.target import command as shell_line
-from jaxprof.base.errors import UsageError
 from jaxprof.base.grouping import grouped
 from jaxprof.base.units import bytes_
 from jaxprof.cli import options
@@ -56,10 +54,6 @@ def command(file: str | None, code: str | None, fail_on: str | None, form: str) 
         from jaxprof.analysis.kernels.out_of_memory import read_message
 
         message = read_message(target.file) if target.kind is Kind.OTHER else None
-        if target.kind is Kind.HLO:
-            raise UsageError(
-                f"{name} is HLO, which has no times", f"Its findings: {shell_line('hlo', name, '--findings')}"
-            )
         if message is not None:
             from jaxprof.findings.explanation import Explanation
             from jaxprof.findings.runs import memory_finding

@@ -100,7 +100,7 @@ def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         last = most.location if most is not None and most.file else None
         seen = f"; before that it was mostly at {last.short(result.directory)}" if last else ""
         message = f"it ended: {safe(run.error or run.status)}{seen}"
-        yield Finding(message, (last or where,), own_fix=_fix_without_error(result))
+        yield Finding(message, (last or where or None,), own_fix=_fix_without_error(result))
 
 
 def _fix_without_error(result: ProgramResult) -> str:
