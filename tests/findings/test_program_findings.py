@@ -103,6 +103,7 @@ COPIES = [
 PREDICT = {"line": 40, "function": "predict"}
 LAYERS = [{**each, **PREDICT, "at": [{**each["at"][0], **PREDICT, "loop_line": 39}, *each["at"]]} for each in COPIES]
 """Operations in a loop of a function that line 89 calls."""
+PUT = made.line(87, 0.4, "transfer", "jnp.asarray()", kind="transfer", put_bytes=16 << 20)
 BATCH = made.line(87, 0.4, "transfer", "jax.device_put()")
 STEPPED = made.line(88, 0.2, "device_busy", "step", kind="compiled")
 COPIED = made.line(91, 0.4, "transfer", "x > 3", kind="transfer")
@@ -344,6 +345,7 @@ PAIRS = {
     "numpy_argument": ([made.compiled(numpy_bytes=8 << 20), *loop(FED)], loop({**FED, "kind": "compiled"})),
     "large_operations": ([single(), *loop(*COPIES)], [single(size="f32[1024]"), *loop(*COPIES)]),
     "unchanging_transfer": (loop(site(PLACED, unchanging=True)), loop(PLACED)),
+    "batch_copies": (loop(PUT), loop({**PUT, "put_bytes": None})),
     "implicit_transfers": (
         [*loop(COPIED), SEEN_COPIES],
         [*loop({**COPIED, "seconds": 0.04}), SEEN_COPIES],
@@ -409,6 +411,10 @@ NEAR = {
     "a value that is fetched after the loop is not waited for in it": (
         "host_sync",
         [*loop(count=9), made.sampled(9, 1.0, {"device_busy": 1.0}, [AFTER])],
+    ),
+    "a copy that the device's work is behind takes no time of the program": (
+        "batch_copies",
+        [*loop(PUT, count=9), made.sampled(9, 3.0, {"device_busy": 3.0}, [{**AFTER, "seconds": 3.0}])],
     ),
     "what is under a condition is not of every pass": ("host_sync", loop(site(SYNC, conditional=True))),
     "a wait that is asked for is the device's time": ("host_sync", loop({**SYNC, "call": "jax.block_until_ready()"})),
@@ -899,6 +905,32 @@ def test_wait_before_any_iteration_is_no_work_of_a_loop():
     assert "data_waits" in codes(*waits)
     stands = made.stands(35.0, call="open()", usual_seconds=0.0, longest_seconds=0.0)
     assert codes(*waits, stands, ended(130)) == []
+
+
+@pytest.mark.parametrize(
+    ("inside", "words"),
+    [
+        (loop(PUT), "smallest dtype"),
+        ([made.compiled(signature=[made.leaf("tiles", "u8[16777216]")]), *loop(PUT)], "before the loop, and index"),
+        ([made.compiled(signature=[made.leaf("tiles", "f32[4194304]")]), *loop(PUT)], "smallest dtype"),
+        (loop({**PUT, "put_bytes": 4000}), "Pass arrays this small"),
+        (loop(PUT, {**SYNC, "kind": "sync"}), "before the loop waits for its result"),
+    ],
+    ids=["unknown", "narrow", "wide", "small", "waited for"],
+)
+def test_batch_copies_fix_follows_from_the_evidence(inside, words):
+    one = only("batch_copies", *inside)
+    assert words in one.fix
+    assert ("smallest dtype" in one.fix) is (words == "smallest dtype")
+
+
+def test_batch_copies_fix_names_sharing_only_on_a_cpu():
+    def fix(platform):
+        device = {"id": f"{platform}:0", "platform": platform}
+        read = e.EnvironmentRead(run=made.RUN, python="3.13", numpy="2.4", devices=[device])
+        return only("batch_copies", read, *loop(PUT)).fix
+
+    assert ("64 bytes" in fix("cpu"), "64 bytes" in fix("cuda")) == (True, False)
 
 
 def test_one_more_thread_is_not_advised_where_one_holds_the_lock():

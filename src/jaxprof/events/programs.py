@@ -318,6 +318,8 @@ class SampledLine:
     stage."""
     bytes: int | None = None
     """Size of the largest array that was read in that line; None if unknown."""
+    put_bytes: int | None = None
+    """Size of the largest array that was put on a device in that line; None if unknown."""
     sites: list[int] = field(default_factory=list)
     """Indices into `ProgramSampled.sites`: the loops around the line, innermost first."""
     through: str = ""

@@ -478,6 +478,15 @@ def test_put_bytes_are_those_of_the_arrays(monkeypatch, values, size):
     assert batched_device_put("f32[5]", values).put_bytes == size
 
 
+@pytest.mark.parametrize(("value", "size"), [(np.zeros(5, np.uint8), 5), ([1, 2], None)])
+def test_put_bytes_are_known_where_jnp_array_is_called(monkeypatch, value, size):
+    def array(object, dtype=None):
+        return read_stack(sys._getframe(0))
+
+    monkeypatch.setattr("jaxprof.recorder.samples.stack.frame_kind", lambda frame: JAX)
+    assert array(value).put_bytes == size
+
+
 def test_importing(monkeypatch):
     class Finder:
         def find_spec(self, name, path=None, target=None):

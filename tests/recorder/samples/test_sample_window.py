@@ -20,6 +20,7 @@ from jaxprof.recorder.samples.states import (
     READ,
     STATES,
     SYNC,
+    TRANSFER,
     UNSEEN,
     Seen,
     Site,
@@ -149,6 +150,15 @@ def test_the_clock_says_how_long_the_device_was_waited_for():
     assert _waited((SYNC, True), (HOST, True), busy=1.0) == 0.5, "it waits with its processor"
     assert _waited((COMPILED, True), (HOST, True), busy=1.0) == 0.0
     assert _waited(blocked, busy=None) is None
+
+
+@pytest.mark.parametrize(("kind", "bytes_"), [(TRANSFER, 400), (COMPILED, None)])
+def test_largest_put_is_that_of_the_copies_at_a_line(kind, bytes_):
+    window = SampleWindow(0.0)
+    for size in (100, 400, None):
+        window.add(Seen(kind, _line(1)), 0.3, running=True, stages=NO_STAGES, put_bytes=size)
+    (line,) = window.event(0.9, None).lines
+    assert (line.put_bytes, line.bytes) == (bytes_, None)
 
 
 def test_lines_are_bounded():

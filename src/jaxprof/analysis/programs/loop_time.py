@@ -50,6 +50,8 @@ class Spot:
     """Number of samples that the time rests on."""
     bytes: int | None = None
     """Bytes of the largest array that was read there."""
+    put_bytes: int | None = None
+    """Bytes of the largest array that was put on a device there."""
     through: str = ""
     """Library or callback that the time goes through, as in `ProgramSampled.lines`."""
     delay: float = 0.0
@@ -88,11 +90,12 @@ class Spots:
                     continue
                 early = frozenset(site.key for site in around) - self._worked
                 key = (line.location, line.state, kind, line.call, around, line.through, early)
-                total = self._totals.setdefault(key, [0.0, 0.0, 0.0, 0.0])
+                total = self._totals.setdefault(key, [0.0] * 5)
                 total[0] += line.seconds
                 total[1] += window.samples * line.seconds / length if length > 0 else 0.0
                 total[2] = max(total[2], line.bytes or 0)
                 total[3] += delay * line.seconds if _may_be_delayed(line) else 0.0
+                total[4] = max(total[4], line.put_bytes or 0)
         self.consumed = len(sampled)
 
     def spots(self) -> tuple[Spot, ...]:
@@ -100,8 +103,9 @@ class Spots:
         merged = []
         for (where, state, kind, call, around, through, early), total in self._totals.items():
             sites = tuple(site for site in around if site.key not in early & self._worked)
-            took, samples, size, delay = total
-            merged.append(Spot(where, state, kind, call, sites, took, samples, int(size) or None, through, delay))
+            took, samples, read, delay, put = total
+            sizes = {"bytes": int(read) or None, "put_bytes": int(put) or None}
+            merged.append(Spot(where, state, kind, call, sites, took, samples, through=through, delay=delay, **sizes))
         return tuple(sorted(merged, key=lambda spot: -spot.seconds))
 
 

@@ -271,6 +271,7 @@ CHECKS = (
     loops.host_sync,
     loops.unchanging_transfer,
     arrays.numpy_argument,
+    arrays.batch_copies,
     calls.op_by_op_loop,
     calls.large_operations,
     arrays.implicit_transfers,

@@ -7,13 +7,22 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 
-from jaxprof.analysis.programs.functions import most_frequent
+from jaxprof.analysis.programs import DEVICE
+from jaxprof.analysis.programs.functions import array_type, most_frequent
+from jaxprof.analysis.programs.loop_time import wait_after
 from jaxprof.analysis.programs.result import ProgramResult, is_single
 from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe
 from jaxprof.base.units import and_more, bytes_, counted, integer, percent, seconds
 from jaxprof.events.finding import Finding
 from jaxprof.findings.programs.claims import Claims, check
+from jaxprof.findings.programs.loop_lines import (
+    LARGE_BYTES,
+    finding_of_lines,
+    in_each_iteration,
+    is_worth_changing,
+    sum_seconds,
+)
 
 COUNTS = 6
 """Number of counts after the start that growth needs."""
@@ -179,12 +188,12 @@ def _rise_share(values: Sequence[float]) -> float:
     return sum(after >= before for before, after in steps) / len(steps)
 
 
-LARGE_BYTES = 1 << 20
-"""Bytes of NumPy arguments from which the time of a call may be the copy: some 0.2 ms."""
 _COPIES = ("transfer", "dispatch", "call")
 """Other kinds of work in which samples see a call with NumPy arguments; the copy happens inside the call."""
 _EXPLICIT = re.compile(r"(^|\.)device_put\(\)$|^(jnp|jax\.numpy)\.\w+\(\)$")
 """Calls that create an array on the device; their copies are not implicit."""
+_WIDE = frozenset({"f32", "f64", "i32", "i64", "u32", "u64"})
+"""Dtypes of which a narrower one may hold the same data."""
 _LINES_NAMED = 3
 
 _DIRECTIONS = {
@@ -242,6 +251,57 @@ def numpy_argument(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         saves_seconds=took,
         estimate=True,
     )
+
+
+_ONCE = "Put what fits on the device there once, before the loop, and index it in the compiled function"
+_NARROW = "copy the rest in the smallest dtype that holds it (images as uint8), and convert it in that function"
+_AHEAD = (
+    "Put the next batch on the device after this step's call and before the loop waits for its result: calls return "
+    "before their work is done, so the device computes during the copy."
+)
+_SMALL = (
+    "Pass arrays this small to the compiled function as NumPy arrays, which costs less than a call for each; or put "
+    "several batches on the device at once, and index them in that function."
+)
+_SHARED = (
+    " On a CPU, jax.device_put uses a NumPy array in place that begins at a multiple of 64 bytes (it must not change "
+    "then); jnp.array copies it."
+)
+
+
+@check(
+    "data is copied to the device in each iteration",
+    "jax.device_put, jnp.array or jnp.asarray copies a NumPy array in the loop, such as the next batch. A step that "
+    "needs it can only begin then, so that copies that take longer than the steps set the pace.",
+    f"{_ONCE}; {_NARROW}.",
+    sampled=True,
+)
+def batch_copies(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    """Yield a finding if calls that put NumPy arrays on a device take a part of the loop. An array that the device
+    shares takes no time, and what is the same in each iteration is `unchanging_transfer`."""
+    loop = result.hot
+    spots = [spot for spot in claims.free_spots(loop.spots) if spot.kind == "transfer" and spot.put_bytes]
+    # A CPU's own device computes while the copying thread waits for a processor, so that wait is not the copy's.
+    took = sum_seconds(spots) - sum(spot.delay for spot in spots)
+    waits = [spot for spot in loop.spots if spot.kind == "sync" and loop.part(spot) == DEVICE]
+    # The device computes while the host waits for results in each iteration, so the next copy can go on then.
+    hidden = min(took, sum_seconds(waits)) if in_each_iteration(result, waits) else 0.0
+    queued = wait_after(result.sample_windows, loop.key) if loop.key is not None else None
+    # Half as many bytes take half the time. Work that is waited for after the loop was behind the copies.
+    saves = max(hidden, took / 2 - (queued[1] if queued is not None else 0.0))
+    if not in_each_iteration(result, spots) or not is_worth_changing(result, claims, spots, saves):
+        return
+    size = max(spot.put_bytes or 0 for spot in spots)
+    leaves = (array_type(leaf.type) for row in result.compiles for leaf in row.signature)
+    dtypes = {leaf.dtype for leaf in leaves if leaf is not None and leaf.bytes == size}
+    fix = _ONCE + (f"; {_NARROW}." if not dtypes or dtypes & _WIDE else ".")
+    if hidden >= took / 2:
+        fix = _AHEAD
+    elif size < LARGE_BYTES:
+        fix = _SMALL
+    what = f"each iteration of the loop copies arrays of up to {bytes_(size)} to the device"
+    fix += _SHARED if loop.shares_processors else ""
+    yield finding_of_lines(result, claims, what, spots, saves, own_fix=fix)
 
 
 @check(

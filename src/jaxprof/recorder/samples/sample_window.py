@@ -95,6 +95,8 @@ class SampleWindow:
     paths: dict[_What, _Path] = field(default_factory=dict)
     largest: dict[UserLine, int] = field(default_factory=dict)
     """Bytes of the largest array that was read at a line."""
+    largest_put: dict[UserLine, int] = field(default_factory=dict)
+    """Bytes of the largest array that was put on a device at a line."""
     stages: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
     busy: float | None = 0.0
     """Seconds outside the stages in which the thread ran; None if there is no such clock."""
@@ -124,12 +126,14 @@ class SampleWindow:
         held: bool = False,
         inline: bool = True,
         array_bytes: int | None = None,
+        put_bytes: int | None = None,
     ) -> None:
         """Add a sample that represents the `seconds` before it, of which `stages` were spent compiling.
 
         `seen` is None if the stack does not describe the rest, because `stage` of `function` is still running.
         `held`: whether the interpreter's lock was taken when the sample was due. `inline`: whether a thread that runs
         inside the call of a compiled function may be computing it. `array_bytes`: size of the array that is being read.
+        `put_bytes`: size of the array that is being put on a device.
         """
         self.samples += 1
         in_stages = sum(stages.values())
@@ -150,6 +154,8 @@ class SampleWindow:
                 self._add_to(replace(statement, name=function), in_stages, in_stages)
         if array_bytes and seen.line is not None:
             self.largest[seen.line] = max(array_bytes, self.largest.get(seen.line, 0))
+        if put_bytes and seen.line is not None:
+            self.largest_put[seen.line] = max(put_bytes, self.largest_put.get(seen.line, 0))
         if stage:
             self.stage_lines[stage, stage, seen.line, seen.sites] += in_stages
             return
@@ -212,7 +218,7 @@ class SampleWindow:
             weights = {key: weight for key, weight in self.stage_lines.items() if key[0] == stage}
             whole = sum(weights.values())
             lines.update({key: exact * weight / whole if whole > 0 else 0.0 for key, weight in weights.items()})
-        rows, sites = _largest(lines, self.largest)
+        rows, sites = _largest(lines, self.largest, self.largest_put)
         below = sorted(self.statements.items(), key=lambda item: -item[1][0])[:16]
         return ProgramSampled(
             monotonic_seconds=now,
@@ -519,7 +525,9 @@ def _with_line(sites: tuple[Site, ...], line: int, call: str) -> tuple[Site, ...
     return (replace(first, at=replace(first.at, line=line, call=call)), *others)
 
 
-def _largest(lines: _Weights, read: Mapping[UserLine, int]) -> tuple[list[SampledLine], list[LoopSite]]:
+def _largest(
+    lines: _Weights, read: Mapping[UserLine, int], put: Mapping[UserLine, int]
+) -> tuple[list[SampledLine], list[LoopSite]]:
     """Return the lines that took the most time, and the loops around them, to which the lines refer by index."""
     named = [(*key, seconds) for key, seconds in lines.items() if key[2] is not None and seconds > 0]
     named.sort(key=lambda item: -item[-1])
@@ -535,6 +543,7 @@ def _largest(lines: _Weights, read: Mapping[UserLine, int]) -> tuple[list[Sample
             through=line.through,
             kind=kind,
             bytes=read.get(line) if kind in (SYNC, TRANSFER) else None,
+            put_bytes=put.get(line) if kind == TRANSFER else None,
             sites=[sites.setdefault(site, len(sites)) for site in around],
         )
         for state, kind, line, around, seconds in named[:MOST_LINES]

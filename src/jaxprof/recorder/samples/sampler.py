@@ -304,6 +304,7 @@ class StackSampler:
             held=bool(wait.held),
             inline=self._computes_inline(),
             array_bytes=stack.fetched_bytes or stack.array_bytes,
+            put_bytes=stack.put_bytes,
         )
         if not stage:
             self._steps.saw(seen, seconds)

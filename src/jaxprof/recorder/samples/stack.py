@@ -111,7 +111,7 @@ def read_stack(frame: FrameType | None) -> Stack:
                 name = frame.f_code.co_name
                 if name in {"_value", "__array__", "block_until_ready"} and stack.ready is None:
                     _read_array(stack, frame)
-                if "device_put" in name and stack.put_bytes is None:
+                if ("device_put" in name or name in ("array", "asarray")) and stack.put_bytes is None:
                     stack.put_bytes = _transfer_bytes(frame)
                 if name == "device_get":
                     stack.fetched_bytes = _tree_bytes(frame)
