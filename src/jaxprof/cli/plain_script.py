@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from jaxprof.runner.program_run import ProgramScheduler
     from jaxprof.runner.session_recorder import Listener
     from jaxprof.session import Session
+    from jaxprof.session.log import LogWriter
 
 _NAME = "jaxprof: "
 """Stands before each line of ours, among those of the program."""
@@ -93,6 +94,7 @@ def run_plain(
         listen: Listener = rollup.listen if rollup is not None else lambda events: None
         if member is None:
             listen = standstill_listener(lambda: scheduler.session, note)
+        listen = storage_listener(writer, listen, note)
         scheduler = ProgramScheduler(writer, interpreter, listen, program, process=process)
         run = scheduler.start()
         if member is None:
@@ -110,6 +112,20 @@ def run_plain(
         print_session(scheduler.session, scheduler.writer.kept_path)
     # In a job, another code than the program's would make the launcher end the other processes.
     return code or int(scheduler.has_lost_events and member is None) if code is not None else ExitCode.FAILED
+
+
+def storage_listener(writer: LogWriter, then: Listener, say: Callable[[str], object]) -> Listener:
+    """Return a listener that says at once, and once, that the session cannot be written, and passes the events on."""
+    reported: StorageError | None = None
+
+    def listen(events: list[Event]) -> None:
+        nonlocal reported
+        if writer.failure is not None and reported is None:
+            reported = writer.failure
+            say(f"{reported.what}. {reported.hint}")
+        then(events)
+
+    return listen
 
 
 def standstill_listener(session: Callable[[], Session], say: Callable[[str], object]) -> Listener:

@@ -71,12 +71,13 @@ async def test_full_disk_and_dead_worker_are_reported(tmp_path):
         scheduler = await started(walk)
         scheduler.storage_failure = StorageError("the disk is full", "Save it somewhere else.")
         scheduler.emit(e.ProgressMade(run="r1", fraction=0.5))
-        await walk.through("| @FormDialog | the disk is full")
+        await walk.through("| @FormDialog | the disk is full | not saved, ")
         walk.find(Input).value = str(tmp_path)
         await walk.press("enter")
         await walk.until(lambda: walk.app.session_path == tmp_path / "2026-11-18T11-06-40-feed.jaxprof")
         assert scheduler.moved_to == [walk.app.session_path]
         assert walk.app.live.busy, "the runs go on"
+        await walk.until(lambda: "not saved" not in walk.text)
 
         await walk.through("1 | #home")
         closed = e.RunClosed(

@@ -4,13 +4,18 @@ import gc
 import io
 import signal
 import sys
+from pathlib import Path
 from unittest.mock import Mock, call
 
 import pytest
 
+import program_events
 from jaxprof.cli.output import terminal_problem
+from jaxprof.session import Session
+from jaxprof.session.log import LogWriter, load
 from jaxprof.tui.shell import launch
 from jaxprof.tui.shell.launch import drawing_on_stdout, is_light
+from jaxprof.tui.shell.live import Live
 from jaxprof.tui.theme import variables
 from waiting import until
 
@@ -71,6 +76,18 @@ def test_session_is_closed_before_its_conclusion():
     with pytest.raises(ZeroDivisionError):
         launch._run(app)
     assert app.mock_calls == [call.run(), call.live.close(), call.live.last_words()]
+
+
+def test_an_unsaved_session_is_kept_elsewhere_at_the_end(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    writer = LogWriter(program_events.HEADER, Path("/dev/null/s.jaxprof"))
+    live = Live(Mock())
+    live._scheduler = Mock(writer=writer, session=program_events.training())
+    words = [*live.last_words()]
+    (path,) = tmp_path.glob("jaxprof-*.jaxprof")
+    assert words[0].startswith(f"session: {path} (the session cannot be written to /dev/null/s.jaxprof")
+    assert words[-1].endswith(f"jaxprof explain {path}")
+    assert (load(path, Session).header.session, live.is_kept) == (program_events.HEADER.session, False)
 
 
 def test_a_signal_closes_the_session_and_then_ends_the_app(monkeypatch):

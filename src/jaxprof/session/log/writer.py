@@ -403,7 +403,7 @@ class LogWriter:
     def _fail(self, error: OSError) -> None:
         self.failure = StorageError(
             f"the session cannot be written to {self.path}: {system_words(error)}",
-            "Measuring goes on in memory. Free some space and save it somewhere else, or it is lost at the end.",
+            "It goes on in memory, and is written to another folder at its end, if one has room.",
         )
 
     def _content(self) -> tuple[Iterator[bytes], int]:

@@ -92,7 +92,7 @@ def launch(
     gc.set_threshold(*thresholds)
     live = app.live
     if app.return_code or program is None:
-        return app.return_code or int(live.has_lost_events)
+        return app.return_code or int(not live.is_kept)
     # The program may be just ending; if it never started, the code is 1.
     until = clock.monotonic() + PATIENCE_SECONDS
     while live.program is not None and live.exit_code is None and clock.monotonic() < until:

@@ -91,6 +91,8 @@ class Live:
         self.program: ProgramCommand | None = None
         """Program that this session records; None in a session of measured runs."""
         self.path: Path | None = None
+        self.is_kept = True
+        """Whether the session, if there was one, is whole and where it should be; known after `last_words`."""
         self.cancelling: set[str] = set()
         """Ids of the runs that were asked to end; the session reports when they have ended."""
 
@@ -155,20 +157,27 @@ class Live:
             self._scheduler.close(reason if self.busy else "finished")
 
     @property
+    def is_unsaved(self) -> bool:
+        return self._scheduler is not None and self._scheduler.storage_failure is not None
+
+    @property
     def has_lost_events(self) -> bool:
         """Whether events were recorded that are in no file."""
         return self._scheduler is not None and self._scheduler.has_lost_events
 
     def last_words(self) -> Iterator[str]:
-        """Yield where the session was kept, what happened to its file while it was written, and its conclusion, once it
-        is closed; nothing if there is no session or it could not be written."""
+        """Yield where the session was kept, in another folder if it could not be written, what happened to its file
+        while it was written, and its conclusion, once it is closed; nothing if there is no session."""
         scheduler = self._scheduler
-        if scheduler is None or scheduler.storage_failure is not None:
+        if scheduler is None:
             return
         from jaxprof.report.conclusion import closing_lines
+        from jaxprof.runner.new_session import report_location
 
-        yield f"session: {self.path}" + (f" ({scheduler.file_change})" if scheduler.file_change else "")
-        yield from closing_lines(scheduler.session, self.path)
+        locations = list[str]()
+        self.is_kept = report_location(scheduler.writer, locations.append)
+        yield from locations
+        yield from closing_lines(scheduler.session, scheduler.writer.kept_path)
 
     def _request(self, request: Callable[[Scheduler | ProgramScheduler], object]) -> None:
         scheduler = self._scheduler

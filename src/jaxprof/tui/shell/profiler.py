@@ -211,11 +211,13 @@ class Profiler(Navigator, keys="app"):
             progress = self.reading.progress
             share = f"{percent(progress.fraction)} " if progress.fraction is not None else ""
             return safe(share + (progress.note or f"reading {self.reading.path.name}"))
-        if self.opened.silent_since or not self.live.busy or self.live.session is None:
+        live = self.live
+        if self.opened.silent_since or live.session is None:
             return self.opened.silent_since
-        if self.live.program is not None:
-            return "program running"
-        return f"{counted(sum(not run.over for run in self.live.session.runs.values()), 'run')} to go"
+        left = "program running"
+        if live.program is None:
+            left = f"{counted(sum(not run.over for run in live.session.runs.values()), 'run')} to go"
+        return ", ".join([*(["not saved"] if live.is_unsaved else []), *([left] if live.busy else [])])
 
     def set_session(self, session: Session, path: Path | None, follower: Follower[Session] | None = None) -> None:
         self.opened.show(session, path, follower)
