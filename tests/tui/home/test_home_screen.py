@@ -1,6 +1,7 @@
 """Home: marks, filter, presets, parameters, variants, devices, and what Enter runs."""
 
 import pytest
+from textual import events
 from textual.widgets import Input, Static
 
 from jaxprof.analysis.target import whole_word
@@ -157,6 +158,19 @@ async def test_parameters_are_checked_where_they_are_typed():
             ("selu", "jax", "cuda:0", 1),
             ("selu", "jit", "cuda:0", 1),
         ]
+
+
+@pytest.mark.parametrize("keys", ["/ 'selu", "down"])
+async def test_enter_twice_starts_the_runs_once(keys):
+    async with walking(MIDDLE) as walk:
+        await ready(walk)
+        await walk.press(keys)
+        await walk.pause()
+        for _ in range(2):  # before the first one is handled
+            walk.app.post_message(events.Key("enter", None))
+        await planned(walk, 3)
+        await walk.pause()
+        assert walk.stage.scheduler.batches == 1
 
 
 async def test_own_workload_joins_the_list_and_runs(monkeypatch, tmp_path):

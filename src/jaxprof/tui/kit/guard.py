@@ -127,9 +127,23 @@ class Guarded(MessagePump):
 
 
 def on(message: type[Message], selector: str | None = None) -> Callable[[Handler], Handler]:
-    """Return Textual's `on` for a handler whose exceptions do not escape."""
+    """Return Textual's `on` for a handler whose exceptions do not escape. A message with `IN_VIEW` comes from a key,
+    and is dropped once an earlier key has led away from the screen: both may have been pressed before."""
     register = textual.on(message, selector)
+    if getattr(message, "IN_VIEW", False):
+        return lambda method: register(guard_method(_in_view(method)))
     return lambda method: register(guard_method(method))
+
+
+def _in_view(method: Handler) -> Handler:
+    @wraps(method)
+    async def handle(self: DOMNode, *args: Any) -> None:
+        if self.screen is self.app.screen:
+            answer = method(self, *args)
+            if inspect.isawaitable(answer):
+                await answer
+
+    return handle  # type: ignore[return-value]
 
 
 def guard_method(method: Handler) -> Handler:

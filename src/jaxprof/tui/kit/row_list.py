@@ -78,6 +78,8 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
     class Chosen(Highlighted):
         """The user chose a row, with the key of the list or a double click."""
 
+        IN_VIEW: ClassVar = True
+
     class Sorted(Message):
         """The sort order of the rows has changed."""
 

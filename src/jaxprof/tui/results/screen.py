@@ -128,7 +128,8 @@ class ResultsScreen(SessionScreen, keys="results"):
         self._show_panel()
         self.query_one(ResultPanel).scroll_home(animate=False)
 
-    def on_row_list_chosen(self, message: RunTable.Chosen) -> None:
+    @on(RunTable.Chosen)
+    def _open_chosen(self) -> None:
         self.action_open()
 
     @property
