@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
@@ -163,25 +162,34 @@ class Summary(MedianTime):
     """95th percentile; None for fewer than `FEWEST_FOR_P95` samples, where it would be a guess."""
 
 
-def summarise(samples: Sequence[float]) -> Summary | None:
-    """Return the summary of `samples` (seconds); None if there are none."""
+def summarise(samples: Sequence[float], over_units: MedianTime | None = None) -> Summary | None:
+    """Return the summary of `samples` (seconds); None if there are none. Its interval, and with several launches its
+    median, are those `over_units`, launches or blocks, if these are known."""
     if not samples:
         return None
     import numpy as np
 
     values = np.asarray(samples, dtype=np.float64)
-    median = float(np.median(values))
-    interval = median_interval(samples)
+    median = centre = float(np.median(values))
+    if over_units is None:
+        low, high = median_interval(samples) or (None, None)
+        over_units = MedianTime(median=median, low=low, high=high)
+    else:
+        centre = over_units.median if over_units.launches > 1 else median
+        ends = over_units.low, over_units.high
+        low, high = (None if end is None else end / over_units.median * centre for end in ends)
     return Summary(
         count=len(values),
-        median=median,
+        median=centre,
         mad=float(np.median(np.abs(values - median))),
-        low=interval[0] if interval else None,
-        high=interval[1] if interval else None,
+        low=low,
+        high=high,
         minimum=float(values.min()),
         maximum=float(values.max()),
         mean=float(values.mean()),
         p95=float(np.percentile(values, 95)) if len(values) >= FEWEST_FOR_P95 else None,
+        unit=over_units.unit,
+        launches=over_units.launches,
     )
 
 
@@ -339,15 +347,7 @@ def summarise_run(
     `launches` holds the run's blocks, as side 0; if a run was not measured in turns, its `samples` are cut into blocks.
     With one launch the median is that of all samples, and the blocks give its interval. None if there are no samples.
     """
-    summary = summarise(samples)
-    if summary is None:
+    if not samples:
         return None
     blocks = launches or [LaunchBlocks(in_blocks(samples, seconds=BLOCK_SECONDS / max(1, calls_per_sample)))]
-    over_units = summarise_launches(blocks)
-    if over_units is None:
-        return summary
-    centre = over_units.median if over_units.launches > 1 else summary.median
-    bounds = [None if end is None else end / over_units.median * centre for end in (over_units.low, over_units.high)]
-    return replace(
-        summary, median=centre, low=bounds[0], high=bounds[1], unit=over_units.unit, launches=over_units.launches
-    )
+    return summarise(samples, summarise_launches(blocks))
