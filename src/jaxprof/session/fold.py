@@ -310,8 +310,8 @@ class Session:
         if event.monotonic_seconds:
             self.last_seconds = event.monotonic_seconds
         kind = type(event)
-        if kind in _STEPS:
-            _STEPS[kind](self, event)
+        if step := _STEPS.get(kind):
+            step(self, event)
         elif kind in _KEPT:
             setattr(self._run_of(event), _KEPT[kind], event)
         elif kind in _LISTED:
@@ -390,7 +390,7 @@ def _phase_ended(session: Session, event: e.PhaseEnded) -> None:
 
 def _samples(session: Session, event: e.SamplesTaken) -> None:
     """Add samples to their series and, of the steady run in turns, to the launch."""
-    run = session.runs.get(event.run) or session._run_of(event)
+    run = session._run_of(event)
     series = run.series.get(event.series)
     if series is None:
         series = run.series[event.series] = Series()

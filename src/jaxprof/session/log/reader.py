@@ -17,6 +17,7 @@ from jaxprof.base.errors import FileRefusedError, missing_file, system_words
 from jaxprof.base.files import LineBuffer, open_regular
 from jaxprof.base.limits import LINE
 from jaxprof.events import Event, Header
+from jaxprof.hlo import not_collecting
 from jaxprof.session.files import EXTENSION, note_of_copy
 from jaxprof.session.log.codec import UnknownEvent, decode_header, decode_line, newer_minor
 
@@ -34,8 +35,9 @@ def load(path: Path, kind: type[S]) -> S:
     Raises FileRefusedError if it is not a session.
     """
     follower = Follower(path, kind)
-    for _ in follower.take():  # not kept: a hundred thousand events in a list cost more than the fold itself
-        pass
+    with not_collecting():
+        for _ in follower.take():  # not kept: a hundred thousand events in a list cost more than the fold itself
+            pass
     follower.finish()
     follower.session.desert(deserted=follower.session.complete or not is_live(path))
     return follower.session
