@@ -88,7 +88,7 @@ def record(name: str, python: str, seconds: float, folder: Path) -> Judged:
     codes = [finding["code"] for finding in answer["findings"]]
     first, last = true["lines"]
     steps = [step for step in answer["program"]["loops"] if step["per_second"] and first <= line(step) <= last]
-    rate = max(steps, key=lambda step: step["seconds"])["per_second"] / true["rate"] if steps else None
+    rate = max(steps, key=lambda step: step["timed_seconds"])["per_second"] / true["rate"] if steps else None
     return Judged(
         name,
         true["parts"],
