@@ -286,15 +286,25 @@ def test_callback_has_its_time_despite_late_samples(held):
     }
 
 
-def test_lock_of_other_threads_is_unknown():
+@pytest.mark.parametrize(
+    ("free", "busy", "found"),
+    [
+        (10, 0.2, {"sync": 0.1, "contended": 0.7, "unseen": 0.2}),
+        (0, 0.2, {"contended": 0.8, "unseen": 0.2}),
+        (0, 0.97, {"unseen": 1.0}),
+    ],
+    ids=["seldom free", "never free", "within the error of so many samples"],
+)
+def test_lock_of_other_threads_is_unknown(free, busy, found):
     """By its clock the thread was blocked, and by the samples hardly ever without the lock held."""
     with_others = SampleWindow(0.0)
     for number in range(100):
-        seen = Seen(UNSEEN if number < 90 else SYNC, _line(1))
-        with_others.add(seen, 0.01, running=number < 90, stages=NO_STAGES, busy_seconds=0.002, held=number < 90)
-    states = {(row.kind, row.state): row.seconds for row in with_others.event(1.0, None).lines}
-    assert states["sync", "device_busy"] < 0.2, "and not 0.8"
-    assert states["contended", "waiting"] > 0.6
+        held = number >= free
+        seen = Seen(UNSEEN if held else SYNC, _line(1))
+        with_others.add(seen, 0.01, running=held, stages=NO_STAGES, busy_seconds=0.01 * busy, held=held)
+    event = with_others.event(1.0, None)
+    assert {row.kind: round(row.seconds, 6) for row in event.lines} == found
+    assert event.states.get("waiting", 0.0) == pytest.approx(found.get("contended", 0.0))
 
 
 @pytest.mark.parametrize(

@@ -254,19 +254,21 @@ class SampleWindow:
         on, off = sum(self.running.values()), sum(self.blocked.values())
         if not on and not off:
             return {(least, "", None, ()): rest}
-        blocked = rest * off / (on + off)
+        share = off / (on + off)
+        blocked = rest * share
         running, over, lost, preempted = rest - blocked, 0.0, 0.0, 0.0
-        if self.busy is not None and off:
+        # Without a sample that found the lock held, the wait for it was where the thread was blocked.
+        waited = self.held or self.blocked
+        if self.busy is not None and waited:
             # (1) A thread that the scheduler keeps waiting looks blocked: delay counts only where it was seen running.
             ran = min(rest, self.busy + (self.delay if on else 0.0))
             if not on and ran < _WORTH_A_STATE * rest:
                 ran = 0.0
-            if self.samples and any(self.held.values()):
-                # (2) It waited for the interpreter's lock, which another thread held: it was blocked by its clock,
-                # although fewer samples than that found the lock free. The error of so few samples is no such wait.
-                share = off / (on + off)
-                most = share + _STANDARD_ERRORS * math.sqrt(max(share * (1 - share), 0.05) / self.samples)
-                lost = max(0.0, rest - ran - rest * most)
+            # (2) It waited for the interpreter's lock, which another thread held: it was blocked by its clock,
+            # although fewer samples than that found the lock free. The error of so few samples is no such wait.
+            error = _STANDARD_ERRORS * math.sqrt(max(share * (1 - share), 0.05) / max(1, self.samples))
+            if self.held and rest - ran - blocked > error * rest:
+                lost = rest - ran - blocked
             # The recorder's own thread holds the lock, too, and its time is known without samples.
             lost = max(lost, min(own, rest - ran))
             # (3) Samples saw more blocked time than the clock leaves.
@@ -274,13 +276,14 @@ class SampleWindow:
             if on:  # it was seen running for `running`; the rest of what the clock says is in `over`, too
                 preempted = max(0.0, over - max(0.0, self.busy - running))
             # (4) The clock decides how much; where it contradicts what samples saw running, that part is divided below.
-            running = rest - blocked if over else ran
-            blocked = rest - ran - lost
+            if off:
+                running = running if over else ran
+                blocked = rest - ran - lost
+            else:  # how long it was blocked without a sample, nobody knows
+                running = rest - lost
         shared: _Weights = defaultdict(float)
         for key, weight in self.running.items():
             shared[key] += running * weight / on
-        # Without a sample that found the lock held, the wait was where the thread was blocked.
-        waited = self.held or self.blocked
         for key, weight in waited.items():
             shared[self._as_kind(key, CONTENDED)] += lost * weight / sum(waited.values())
         # Blocked samples stand for the blocked time, and for `over` seconds in which the thread ran, or was kept from
