@@ -265,6 +265,24 @@ def test_the_loop_of_a_loader_is_not_counted():
     counter.close()
 
 
+@monitored
+@pytest.mark.parametrize("compiled", [True, False])
+def test_loop_whose_calls_no_sample_sees(compiled):
+    """Samples come where the lock is given away, which may never be in a brief step. Without a compilation it is any
+    loop."""
+    counter = StepCounter(threading.get_ident())
+    inner, outer = loops_of(_train.__code__)
+    counter.saw(_seen(inner, outer, kind=HOST), 1.0)
+    if compiled:
+        counter.saw_compiling(_seen(inner, outer))
+    counter.look()
+    assert counter._loop == (inner if compiled else None)
+    counter.saw(_seen(outer), 1.0)
+    counter.look()
+    assert counter._loop == outer, "seen at work"
+    counter.close()
+
+
 def test_the_recorder_has_no_trace_function_and_no_pending_call():
     """A pending call that enters Python while one is set can repeat an instruction for ever, on Python 3.11."""
     words = re.compile(r"settrace|setprofile|AddPendingCall|f_trace\b")

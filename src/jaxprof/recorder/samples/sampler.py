@@ -306,7 +306,9 @@ class StackSampler:
             array_bytes=stack.fetched_bytes or stack.array_bytes,
             put_bytes=stack.put_bytes,
         )
-        if not stage:
+        if stage:
+            self._steps.saw_compiling(seen)
+        else:
             self._steps.saw(seen, seconds)
 
     def _interpret(self, stack: Stack, stage: str, wait: Wait) -> Seen:

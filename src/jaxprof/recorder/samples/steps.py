@@ -176,6 +176,8 @@ class StepCounter:
     def __init__(self, main_thread: int) -> None:
         self._weights: dict[tuple[tuple[_Key, ...], bool], float] = {}
         self._loops: dict[_Key, Loop] = {}
+        self._compiled: dict[tuple[_Key, ...], tuple[Loop, ...]] = {}
+        """Loops around the stages of compilations: the hot loop is one of them if samples miss its calls."""
         self._saw_user_loop = False
         self._loop: Loop | None = None
         self._clock = line_clock(main_thread)
@@ -215,6 +217,12 @@ class StepCounter:
             self._weights[key] = self._weights.get(key, 0.0) + seconds
             self._loops.update((loop.key, loop) for loop in loops)
 
+    def saw_compiling(self, seen: Seen) -> None:
+        """Note that JAX compiled in these loops."""
+        loops = tuple(site.loop for site in seen.sites if site.loop is not None and not site.at.library)
+        if loops and len(self._compiled) < _LOOPS_AT_MOST:
+            self._compiled[tuple(loop.key for loop in loops)] = loops
+
     def note_pause(self, began_seconds: float, seconds: float) -> None:
         """Note that the process was paused from then on (monotonic): no line and no iteration took that time."""
         self._pauses = [*self._pauses[-20:], (began_seconds, seconds)]
@@ -224,7 +232,8 @@ class StepCounter:
         if self._clock is None:
             return
         self._take()
-        key = hot_loop((chain, seconds, works) for (chain, works), seconds in self._weights.items())
+        sampled = [(chain, seconds, works) for (chain, works), seconds in self._weights.items()]
+        key = hot_loop(sampled) or hot_loop([*sampled, *((chain, 0.0, True) for chain in self._compiled)])
         weight = sum(seconds for (chain, _), seconds in self._weights.items() if key in chain)
         best = self._loops.get(key) if key is not None and weight >= LEAST_WEIGHT_SECONDS else None
         if best is not None and (self._loop is None or best.key != self._loop.key):
