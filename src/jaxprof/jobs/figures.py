@@ -20,9 +20,10 @@ import numpy as np
 
 from jaxprof.analysis.programs import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST, PARTS
 from jaxprof.analysis.programs.functions import row_seconds
-from jaxprof.analysis.programs.loop_time import HotLoop, Spots, parts_in, recompilations
+from jaxprof.analysis.programs.loop_time import HotLoop, parts_in, recompilations
 from jaxprof.analysis.programs.pauses import Pause
 from jaxprof.analysis.programs.result import ProgramResult
+from jaxprof.analysis.programs.spots import Spots
 from jaxprof.analysis.programs.standstill import Standstill
 from jaxprof.analysis.programs.verdict import LEAST_SAMPLES
 from jaxprof.base.grouping import totals

@@ -122,14 +122,6 @@ ONES = {"function": "ones", "library": True}
 """A function of JAX's own, as a set-up calls it with a few shapes."""
 
 
-def asleep(line):
-    """A loop that is this line only, with the thread's clock."""
-    return [
-        replace(window, device_wait_seconds=window.states.get("device_busy", 0.0))
-        for window in made.steady(10, {line["state"]: 0.8}, [line])
-    ]
-
-
 def queued(began=0):
     """A loop of which samples saw nothing but its first compilation."""
     return [made.sampled(began, 1.0, {"compile": 1.0}, [COMPILING]), made.compiled(line=88)]
@@ -253,10 +245,10 @@ LOOPS = {
     "asking for a result, going to sleep and waking up take microseconds": waits(20e-6),
     "brief waits are no part of these": waits(2e-3),
     "waits for a processor do not lengthen what the thread itself does in a wait": delayed(waits(100e-6), 0.3),
-    "a single operation waits behind a compiled function": loop(OPERATION),
-    "a single operation is alone": made.steady(10, {"device_busy": 0.8}, [OPERATION]),
-    "a single operation is alone, and by its clock the thread did not run": asleep(OPERATION),
-    "single operations that the thread itself dispatches": asleep({**OPERATION, "state": "host_busy"}),
+    "single operations in which the thread did not run": made.steady(10, {"device_busy": 0.8}, [OPERATION]),
+    "single operations that the thread itself dispatches": made.steady(
+        10, {"host_busy": 0.8}, [{**OPERATION, "state": "host_busy"}]
+    ),
     "a loop is known by what was compiled in it": [
         *made.steady(10, {"data": 0.9, "compile": 0.1}, [READINGS, COMPILING]),
         made.compiled(line=88),
@@ -390,7 +382,7 @@ def of_two_parts(first, samples):
     parts = {**dict.fromkeys(PARTS, 0.0), DEVICE: first, DATA: 1 - first}
     none = frozenset()
     times = StepFigures(made.at(1))
-    return bound(HotLoop(("f.py", "main", 1), (), times, parts, samples, 9, False, none, none, none))
+    return bound(HotLoop(("f.py", "main", 1), (), times, parts, samples, 9, False, none, none))
 
 
 @pytest.mark.parametrize(("samples", "told"), [(38, False), (41, True)])
@@ -408,7 +400,7 @@ def test_parts_differ_by_at_least_their_error(samples, told):
 def test_a_program_that_compiled_for_a_moment_has_jax_at_work(compiling, seen):
     parts = {**dict.fromkeys(PARTS, 0.0), COMPILE: compiling, DATA: 0.8}
     none = frozenset()
-    found = bound(HotLoop(None, (), StepFigures(made.at(1)), parts, 50, 9, False, none, none, none))
+    found = bound(HotLoop(None, (), StepFigures(made.at(1)), parts, 50, 9, False, none, none))
     assert (found.kind, found.reason) == (("data-bound", "") if seen else (None, "JAX was not seen at work"))
 
 

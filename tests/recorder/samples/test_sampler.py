@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import pytest
 
 from jaxprof import events as e
-from jaxprof.analysis.programs.loop_time import WORKS
+from jaxprof.analysis.programs.spots import WORKS
 from jaxprof.recorder.samples import cpu_clock, standstill
 from jaxprof.recorder.samples import steps as steps_module
 from jaxprof.recorder.samples.cpu_clock import (

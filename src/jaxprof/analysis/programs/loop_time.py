@@ -1,166 +1,46 @@
 """What the time of a program's hot loop goes to in its steady state, without first compilations and imports.
 
 The hot loop holds most of the program's looping and of its work with JAX. What its time goes to comes from samples and
-from its timed lines, never from names. A `Spot` is where the main thread was seen, as finely as recorded: a line, its
-activity, and the loops around it.
+from its timed lines, never from names.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from jaxprof.analysis.programs import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST, PARTS
+from jaxprof.analysis.programs.call_bounds import (
+    UNKNOWN,
+    CallBounds,
+    in_inner_loops,
+    inline_functions,
+    least_arguments,
+)
 from jaxprof.analysis.programs.functions import row_seconds
+from jaxprof.analysis.programs.spots import (
+    AROUND,
+    IDLE,
+    OUTSIDE,
+    PREEMPTED,
+    WORKS,
+    LoopKey,
+    Spot,
+    kind_of,
+    may_be_delayed,
+)
 from jaxprof.analysis.programs.steps import StepFigures
 from jaxprof.base.grouping import grouped, totals
 from jaxprof.base.values import field, frozen
-from jaxprof.events import (
-    STAGES,
-    Compiled,
-    EmptyCallTimed,
-    LoopSite,
-    ProgramSampled,
-    SampledLine,
-    SourceLocation,
-)
+from jaxprof.events import STAGES, Compiled, EmptyCallTimed, ProgramSampled, SourceLocation
 from jaxprof.events.programs import hot_loop
 
-WORKS = frozenset({"compiled", "inline", "fed", "callback", "dispatch", "transfer", "sync", *STAGES})
-"""Kinds of work that JAX does."""
-LoopKey = tuple[str, str, int]
-"""File, function and first line of a loop."""
-
-
-@frozen
-class Spot:
-    """Time that one line of the user's source took in one kind of work, estimated from samples."""
-
-    location: SourceLocation
-    state: str
-    kind: str
-    """Kind of work, as in `ProgramSampled.lines`."""
-    call: str
-    sites: tuple[LoopSite, ...]
-    """Loops around the line, innermost first."""
-    seconds: float
-    samples: float
-    """Number of samples that the time rests on."""
-    bytes: int | None = None
-    """Bytes of the largest array that was read there."""
-    put_bytes: int | None = None
-    """Bytes of the largest array that was put on a device there."""
-    through: str = ""
-    """Library or callback that the time goes through, as in `ProgramSampled.lines`."""
-    delay: float = 0.0
-    """Seconds for which the thread waited for a processor there, if waits are even over all lines where it ran."""
-
-    def site_in(self, loop: LoopKey | None) -> LoopSite | None:
-        """Return the site of this spot in a loop; None if the spot is outside the loop, or there is no loop."""
-        return next((site for site in self.sites if site.key == loop), None)
-
-
-class Spots:
-    """Sums over the sample windows of one program; each window is added once. What a loop did before JAX first worked
-    there, such as the start of its workers, is not in the loop."""
-
-    __slots__ = ("_totals", "_worked", "consumed")
-
-    def __init__(self) -> None:
-        self.consumed = 0
-        self._worked: set[LoopKey] = set()
-        self._totals: dict[tuple[SourceLocation, str, str, str, tuple[LoopSite, ...], str, Set[LoopKey]], list[float]]
-        self._totals = {}
-
-    def take(self, sampled: Sequence[ProgramSampled]) -> None:
-        """Add the sample windows that have arrived since the last call."""
-        for window in sampled[self.consumed :]:
-            lines = [
-                (line, _kind_of(line, window), tuple(window.sites[at] for at in line.sites if at < len(window.sites)))
-                for line in window.lines
-            ]
-            self._worked |= {site.key for _, kind, around in lines if kind in WORKS for site in around}
-            length = window.monotonic_seconds - window.began_seconds - window.states.get("paused", 0.0)
-            running = sum(line.seconds for line in window.lines if _may_be_delayed(line))
-            delay = (window.delay_seconds or 0.0) / running if running > 0 else 0.0
-            for line, kind, around in lines:
-                if not line.file or line.seconds <= 0:
-                    continue
-                early = frozenset(site.key for site in around) - self._worked
-                key = (line.location, line.state, kind, line.call, around, line.through, early)
-                total = self._totals.setdefault(key, [0.0] * 5)
-                total[0] += line.seconds
-                total[1] += window.samples * line.seconds / length if length > 0 else 0.0
-                total[2] = max(total[2], line.bytes or 0)
-                total[3] += delay * line.seconds if _may_be_delayed(line) else 0.0
-                total[4] = max(total[4], line.put_bytes or 0)
-        self.consumed = len(sampled)
-
-    def spots(self) -> tuple[Spot, ...]:
-        """Return the spots, longest time first."""
-        merged = []
-        for (where, state, kind, call, around, through, early), total in self._totals.items():
-            sites = tuple(site for site in around if site.key not in early & self._worked)
-            took, samples, read, delay, put = total
-            sizes = {"bytes": int(read) or None, "put_bytes": int(put) or None}
-            merged.append(Spot(where, state, kind, call, sites, took, samples, through=through, delay=delay, **sizes))
-        return tuple(sorted(merged, key=lambda spot: -spot.seconds))
-
-
-def _kind_of(line: SampledLine, window: ProgramSampled) -> str:
-    """Return the kind of work. In an operation outside any jit, a thread that did not run by its clock waited for the
-    device: what an operation costs the host, the thread itself does."""
-    if line.kind == "dispatch" and line.state == "device_busy" and window.device_wait_seconds is not None:
-        return "compiled"
-    return line.kind or line.state
-
-
-def _may_be_delayed(line: SampledLine | Spot) -> bool:
-    """Return whether the thread ran there, outside compilations, or waited only for a processor."""
-    # In these states a thread does not run, unless it computes a compiled function itself.
-    runs = line.kind in ("inline", PREEMPTED) or line.state not in {"device_busy", "waiting"}
-    return runs and line.kind not in STAGES and line.seconds > 0
-
-
-UNKNOWN = "unknown"
-LAUNCH_SECONDS = (1e-6, 25e-6)
-"""Least and most seconds that the calling thread needs to launch a compiled function of few arguments without the
-interpreter's lock. A thread that runs for longer computes the function itself, as on a CPU. If the most is too low, a
-slow launch counts as the device's work; if it is too high, the verdict of brief calls stays unknown."""
-LAUNCH_SHARE = 0.5
-"""Least time of a launch over the time that the same call spends with the interpreter's lock to look at its arguments.
-An empty call has a ratio of 0.5 to 1.4. If it is too high, calls count as dispatch-bound that compute."""
-LAUNCH_LEAF_SECONDS = 5e-6
-"""Most seconds that each argument adds to a launch; this allows for as many results (2 µs for both together), or for
-the copy of a number or of a small NumPy array (5 µs). If it is too low, calls of many leaves count as the device's."""
-EMPTY_CALL_SHARES = (0.75, 1.3)
-"""Least and most time of a call's own work over that of an empty call, measured in another process. The wider, the more
-of brief calls stays unknown."""
-UNCOUNTED = 1.25
-"""Without a counter, at most this many times the iterations that the timed ones make up: brief iterations take up to
-half as long again while their lines are timed, which makes their number too low."""
-CALLBACK_CALL = 50
-"""Upper bound for the Python around the call of a function with callbacks, in empty calls: measured were 17 to 19 for
-one with `jax.debug.print`, and 30 to 34 for one with an ordered callback, where neither was called back. If it
-is too low, a call's own Python counts as that of a callback."""
-MOST_ARGUMENTS = 256
-"""Most arrays, and most Python numbers, with which an empty call is timed."""
-WAKE_SECONDS = 10e-6
-"""Most seconds that a fetch of a result takes on the calling thread itself, besides the device's time: the call, going
-to sleep and waking up (5 to 8 µs measured on a CPU). If it is too low, brief fetches count as the device's."""
-PREEMPTED = "preempted"
-IDLE = "idle"
-OUTSIDE = frozenset({"import", IDLE, PREEMPTED})
-"""Kinds of work that belong to no loop: imports, waits for input from outside (a server asleep in its event loop), and
-waits for a processor that others had."""
-AROUND, BEYOND = "around", "beyond"
-"""Kinds of Python at the call of a compiled function that itself calls Python. `around`: it may belong to the call, or
-the function may call it. `beyond`: more than the call itself can take, so the function calls it, or it makes the
-arguments."""
 _ASLEEP = re.compile(r"(^|\.)(sleep|select|poll|pause|sigwait|accept|recv|wait|join)\(\)$")
 """Calls in which a thread sleeps until it has something to do."""
+_LEAST_RAN = 0.1
+"""Least share of the running time that was no wait for a processor, whatever the clocks say."""
 _PLAIN_SAMPLES = 3
 """Fewest samples of the host's calls at a location from which its other Python is the host's as well."""
 _PARTS = {
@@ -199,13 +79,8 @@ class HotLoop:
     """Lines of the loop under which JAX was at work."""
     eager: frozenset[int]
     """Lines that mostly run operations outside any jit; the Python code around these belongs to them."""
-    unaccounted: frozenset[int]
-    """Lines at which samples saw more time than iterations like the timed ones can make up."""
     unknown: float = 0.0
     """Seconds in none of `parts`, because no clock says what they go to."""
-    excluded: Mapping[str, float] = field(default_factory=dict)
-    """Seconds of `unknown` that cannot belong to a part, by part: Python that held the interpreter's lock is not the
-    device's, and a launch is either the device's or the calls'."""
     launching: Mapping[str, float] = field(default_factory=dict)
     """Seconds inside compiled functions that the calling thread computes itself: those that launching them takes
     (`DISPATCH`), and those that it may take (`UNKNOWN`). The rest of the time inside is the device's work."""
@@ -238,8 +113,16 @@ class HotLoop:
         return sum(self.parts.values()) + self.unknown
 
     def doubt(self, part: str) -> float:
-        """Return the seconds of `unknown` that a part may take."""
-        return self.unknown - self.excluded.get(part, 0.0)
+        """Return the seconds of `unknown` that a part may take. Python that held the interpreter's lock is not the
+        device's, and a launch is either the device's or the calls'."""
+        if part == DISPATCH:
+            return self.unknown
+        if part != DEVICE:
+            return self.unknown - (0.0 if self.calls_python else self.launching.get(UNKNOWN, 0.0))
+        if not self.times.count:  # what no sample saw may be a wait for the device, in which the thread ran
+            return self.unknown
+        held = (spot.seconds for spot in self.spots if spot.kind in ("unseen", AROUND) and self.part(spot) == UNKNOWN)
+        return self.unknown - sum(held)
 
     @property
     def where(self) -> SourceLocation | None:
@@ -253,9 +136,14 @@ class HotLoop:
         return self.key[2] <= (location.line or 0) <= self.last_line
 
     def is_accounted_for(self, spot: Spot) -> bool:
-        """Return whether iterations like the timed ones can make up what samples saw at the spot's line."""
+        """Return whether iterations like the timed ones can make up what samples saw at the spot's line. Calls that
+        return at once only queue their work; the wait for it, of other calls, comes in iterations that were not timed.
+        """
         site = spot.site_in(self.key)
-        return site is None or site.line not in self.unaccounted
+        if site is None:
+            return True
+        sampled = sum(other.seconds for line, other in _at_lines(self.spots, self.key) if line == site.line)
+        return self.times.accounts_for(site.line, sampled)
 
     def part(self, spot: Spot) -> str:
         """Return what the time at a spot goes to; `UNKNOWN` if that is not known."""
@@ -304,7 +192,7 @@ def outside_loop(windows: Sequence[ProgramSampled], key: LoopKey) -> OutsideLoop
     for window in windows:
         inside = {at for at, site in enumerate(window.sites) if site.key == key}
         for line in window.lines:
-            kind = _kind_of(line, window)
+            kind = kind_of(line)
             if not line.file or inside.intersection(line.sites) or kind in (*STAGES, *OUTSIDE, "unseen"):
                 continue
             if line.state in {"host_busy", "waiting", "data", "transfer"}:
@@ -349,37 +237,28 @@ def loop_figures(
     `empty_call`: what an empty call of a compiled function takes here; None if unknown. `shares_processors`: as the
     field.
     """
-    inside = [spot for spot in spots if spot.kind not in OUTSIDE and (key is None or spot.site_in(key) is not None)]
+    within = [spot for spot in spots if spot.is_in(key)]
+    inside = [spot for spot in within if spot.kind not in OUTSIDE]
+    staged = [spot for spot in inside if spot.kind in STAGES]
     unstaged = tuple(spot for spot in inside if spot.kind not in STAGES)
     calls_python = _calls_python(unstaged, rows)
     steady = _assign_kinds(unstaged, unstaged, calls_python)
-    staged = [spot for spot in inside if spot.kind in STAGES]
-    waiting = [spot for spot in spots if spot.kind == PREEMPTED and (key is None or spot.site_in(key))]
-    preempted = sum(spot.seconds for spot in waiting)
-    waited = max(0.0, sum(spot.delay for spot in (*steady, *waiting)) - preempted)
-    delayed = _waiting_share(steady, waited)
-    idle = sum(spot.seconds for spot in spots if spot.kind == IDLE and (key is None or spot.site_in(key)))
-    iterations = times.iterations_in(sum(spot.seconds for spot in steady) + preempted + idle)
-    steady = _split_callbacks(steady, key, iterations, rows, empty_call, 1 / (1 - delayed))
+    waited = sum(spot.delay for spot in steady)
+    running = sum(spot.seconds for spot in steady if may_be_delayed(spot))
+    iterations = times.iterations_in(sum(spot.seconds for spot in within if spot.kind not in (*STAGES, "import")))
+    slowdown = running / max(running - waited, _LEAST_RAN * running) if running else 1.0
+    bounds = CallBounds(key, iterations, times.per_second is not None, slowdown, empty_call)
+    steady = bounds.split_callbacks(steady, rows)
     working, eager = working_lines(inside, key), eager_lines(steady, key)
     plain = plain_locations(steady, key, times, working)
 
     def part(spot: Spot) -> str:
         return part_of(spot, key, working, eager, plain)
 
-    parts = {**dict.fromkeys((*PARTS, UNKNOWN), 0.0), **totals((part(spot), spot.seconds) for spot in steady)}
-    called = _inline_functions(steady, rows)
-    counted = times.per_second is not None
-    launching = _launching_seconds(steady, key, iterations, called, empty_call, 1 / (1 - delayed), counted=counted)
-    for other, seconds in (*launching.items(), (UNKNOWN, _wake_seconds(steady, iterations))):
-        parts[other] += seconds
-        parts[DEVICE] -= seconds
+    called = inline_functions(steady, rows)
+    launching, waking = bounds.launching_seconds(steady, called), bounds.wake_seconds(steady)
+    parts, delays = _sums_by_part(steady, part, launching, waking)
     unknown = parts.pop(UNKNOWN)
-    locked = 0.0
-    # Where no line was timed, unseen time may be a wait for the device, in which the thread ran.
-    if times.count:
-        locked = sum(spot.seconds for spot in steady if spot.kind in ("unseen", AROUND) and part(spot) == UNKNOWN)
-    launch = 0.0 if calls_python else launching.get(UNKNOWN, 0.0)
     compiling = sum(spot.seconds for spot in staged)
     parts[COMPILE] = min(compiling, _recompile_seconds(staged, rows))
     samples = sum(spot.samples for spot in steady)
@@ -399,41 +278,38 @@ def loop_figures(
         working=working,
         plain=plain,
         eager=eager,
-        unaccounted=find_unaccounted(steady, key, times),
         unknown=unknown,
-        excluded={DEVICE: locked, **dict.fromkeys((HOST, DATA, COPY, COMPILE), launch)},
         launching=launching,
-        brief_call=_least_arguments(called),
-        preempted=preempted,
+        brief_call=least_arguments(called),
+        preempted=sum(spot.seconds for spot in within if spot.kind == PREEMPTED),
         waited=waited,
-        undelayed=_parts_without_delay(parts, steady, launching, part, delayed),
+        undelayed={name: max(seconds - delays[name], _LEAST_RAN * seconds) for name, seconds in parts.items()},
         shares_processors=shares_processors,
         calls_python=calls_python,
         asleep=tuple(spot for spot in spots if _is_asleep(spot, key)),
     )
 
 
-def _waiting_share(spots: Sequence[Spot], waited: float) -> float:
-    """Return the share of the running time in which the thread waited for a processor."""
-    running = sum(spot.seconds for spot in spots if _may_be_delayed(spot))
-    # Not all of the running time can have been waits: clocks and samples disagree by some of it.
-    return min(0.9, waited / running) if running else 0.0
-
-
-def _parts_without_delay(
-    parts: Mapping[str, float],
-    spots: Iterable[Spot],
-    launching: Mapping[str, float],
-    part: Callable[[Spot], str],
-    delayed: float,
-) -> dict[str, float]:
-    """Return the parts without the waits for a processor, which are this share of the time in which the thread ran, or
-    waited only for a processor, in each."""
-    running = totals((part(spot), spot.seconds) for spot in spots if _may_be_delayed(spot))
+def _sums_by_part(
+    spots: Sequence[Spot], part: Callable[[Spot], str], launching: Mapping[str, float], waking: float
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the seconds of each part, and those of them for which the thread waited for a processor. Launching is
+    apart from the device's, as inline time in which the thread ran, and so is waking up, before which it was blocked.
+    """
+    parts = dict.fromkeys((*PARTS, UNKNOWN), 0.0)
+    delays = dict(parts)
+    for spot in spots:
+        parts[part(spot)] += spot.seconds
+        delays[part(spot)] += spot.delay
+    inline = [spot for spot in spots if spot.kind == "inline"]
+    delayed = sum(spot.delay for spot in inline) / sum(spot.seconds for spot in inline) if inline else 0.0
     for other, seconds in launching.items():
-        running[other] = running.get(other, 0.0) + seconds
-        running[DEVICE] = running.get(DEVICE, 0.0) - seconds
-    return {part: seconds - delayed * running.get(part, 0.0) for part, seconds in parts.items()}
+        for sums, share in ((parts, 1.0), (delays, delayed)):
+            sums[other] += share * seconds
+            sums[DEVICE] -= share * seconds
+    parts[UNKNOWN] += waking
+    parts[DEVICE] -= waking
+    return parts, delays
 
 
 def _is_asleep(spot: Spot, key: LoopKey | None) -> bool:
@@ -454,11 +330,7 @@ def parts_in(loop: HotLoop, spots: Sequence[Spot]) -> dict[str, float]:
     """Return what the time at some spots of a loop goes to, in seconds by `PARTS`. The rules are those of
     `HotLoop.parts`, which covers the whole loop. Compilation stages and imports are left out."""
     parts = dict.fromkeys(PARTS, 0.0)
-    inside = tuple(
-        spot
-        for spot in spots
-        if spot.kind not in OUTSIDE and spot.kind not in STAGES and (loop.key is None or spot.site_in(loop.key))
-    )
+    inside = tuple(spot for spot in spots if spot.kind not in (*OUTSIDE, *STAGES) and spot.is_in(loop.key))
     for spot in _assign_kinds(inside, loop.spots, loop.calls_python):
         part = loop.part(spot)
         parts[HOST if part == UNKNOWN else part] += spot.seconds
@@ -470,87 +342,10 @@ def needs_empty_call(loop: HotLoop) -> bool:
     if not loop.times.count:
         return False
     inline, around = ([spot for spot in loop.spots if spot.kind == kind] for kind in ("inline", AROUND))
-    doubtful = 0.0 if _in_inner_loops(inline, loop.key) else loop.launching.get(UNKNOWN, 0.0)
-    doubtful += 0.0 if _in_inner_loops(around, loop.key) else sum(spot.seconds for spot in around)
+    doubtful = 0.0 if in_inner_loops(inline, loop.key) else loop.launching.get(UNKNOWN, 0.0)
+    doubtful += 0.0 if in_inner_loops(around, loop.key) else sum(spot.seconds for spot in around)
     # Timing an empty call starts a process, which is worth it only for a large unknown part of the loop.
     return doubtful > 0.2 * loop.own_seconds
-
-
-def _in_inner_loops(spots: Iterable[Spot], key: LoopKey | None) -> bool:
-    """Return whether some of these spots of the hot loop are in a loop within it, whose iterations are not counted."""
-    return any(spot.sites and spot.sites[0].key != key for spot in spots)
-
-
-def _inline_functions(spots: Sequence[Spot], rows: Sequence[Compiled]) -> list[Compiled]:
-    """Return the compilations of functions that the calling thread may compute; all if none is known to be one."""
-    inline = [spot for spot in spots if spot.kind == "inline"]
-    locations = {spot.location for spot in inline}
-    names = {spot.call.removesuffix("()").rpartition(".")[2] for spot in inline}
-    compiled = [row for row in rows if not row.op_by_op]
-    return [row for row in compiled if row.called_from in locations or row.function in names] or compiled
-
-
-def _least_arguments(called: Sequence[Compiled]) -> tuple[int, int]:
-    """Return the fewest arrays and Python numbers of a call of these functions, within `MOST_ARGUMENTS`."""
-
-    def arrays(row: Compiled) -> int:
-        return leaves_of(row) - row.numbers - sum(leaf.static for leaf in row.signature)
-
-    fewest = min(map(arrays, called), default=1), min((row.numbers for row in called), default=0)
-    return max(0, min(fewest[0], MOST_ARGUMENTS)), max(0, min(fewest[1], MOST_ARGUMENTS))
-
-
-def _launching_seconds(
-    spots: Sequence[Spot],
-    key: LoopKey | None,
-    iterations: float,
-    called: Sequence[Compiled],
-    empty_call: EmptyCallTimed | None,
-    slowdown: float,
-    *,
-    counted: bool,
-) -> dict[str, float]:
-    """Return the part of the inline time of compiled functions that is not the device's. Inline means that the calling
-    thread computes the function itself. A launch needs some of this time, an amount known only between two limits,
-    which an empty call narrows: it is a launch and the Python around it. A thread that is blocked in these calls for at
-    least as long leaves the work to others, and may need any of this time to get it into their queue. Calls in a loop
-    within the hot one outnumber its iterations by an unknown factor. `slowdown`: factor by which waits for a processor
-    may lengthen a launch. `counted`: whether the iterations were counted."""
-    inline = [spot for spot in spots if spot.kind == "inline"]
-    inline_seconds = sum(spot.seconds for spot in inline)
-    if not inline_seconds or not iterations:
-        return {UNKNOWN: inline_seconds}
-    locations = {spot.location for spot in inline}
-    leaves = max(map(leaves_of, called), default=1)
-    count = iterations * len(locations)
-    least, most = (count * seconds for seconds in LAUNCH_SECONDS)
-    calls = sum(
-        spot.seconds for spot in spots if spot.kind == "call" and spot.location in locations and not spot.through
-    )
-    if empty_call is not None:
-        shares = (EMPTY_CALL_SHARES[0], EMPTY_CALL_SHARES[1] * (1 if counted else UNCOUNTED))
-        least, most = (max(least, count * empty_call.seconds * share - calls) for share in shares)
-        leaves -= min(1, empty_call.arrays) + empty_call.numbers
-    launching = min(inline_seconds, max(least, min(most, LAUNCH_SHARE * calls)))
-    most = max(launching, min(inline_seconds, slowdown * (most + iterations * leaves * LAUNCH_LEAF_SECONDS)))
-    queued = (
-        sum(spot.seconds for spot in spots if spot.kind == "compiled" and spot.location in locations) >= inline_seconds
-    )
-    if queued or _in_inner_loops(inline, key):
-        most = inline_seconds
-    return {DISPATCH: launching, UNKNOWN: most - launching}
-
-
-def _wake_seconds(spots: Sequence[Spot], iterations: float) -> float:
-    """Return the part of the wait for results that may be the thread's own work. Waits for a processor are left out of
-    it already: by its clocks, the thread was blocked there."""
-    waits = totals((spot.location, spot.seconds) for spot in spots if spot.kind == "sync")
-    return sum(min(seconds, iterations * WAKE_SECONDS) for seconds in waits.values())
-
-
-def leaves_of(row: Compiled) -> int:
-    """Return the number of arrays and other leaves in the arguments of a compiled function."""
-    return len(row.signature) + row.signature_more
 
 
 def _calls_python(spots: Iterable[Spot], rows: Sequence[Compiled]) -> frozenset[SourceLocation]:
@@ -563,55 +358,17 @@ def _calls_python(spots: Iterable[Spot], rows: Sequence[Compiled]) -> frozenset[
     return frozenset(spot.location for spot in spots if by_callbacks[True] and spot.location not in others)
 
 
-def _split_callbacks(
-    spots: tuple[Spot, ...],
-    key: LoopKey | None,
-    iterations: float,
-    rows: Sequence[Compiled],
-    empty_call: EmptyCallTimed | None,
-    slowdown: float,
-) -> tuple[Spot, ...]:
-    """Split each `AROUND` spot: the part that a call's own Python takes at most, and the callback's. A callback holds
-    the interpreter's lock as well, so that samples come before or after it. Calls in a loop within the hot one have no
-    bound. `slowdown`: as in `_launching_seconds`."""
-    around = [spot for spot in spots if spot.kind == AROUND]
-    seconds = sum(spot.seconds for spot in around)
-    if not seconds or not iterations or empty_call is None or _in_inner_loops(around, key):
-        return spots
-    leaves = max((leaves_of(row) for row in rows if row.callbacks), default=1)
-    each = CALLBACK_CALL * empty_call.seconds + leaves * LAUNCH_LEAF_SECONDS
-    share = 1 - slowdown * iterations * len({spot.location for spot in around}) * each / seconds
-    if share <= 0:
-        return spots
-
-    def part(spot: Spot, kind: str, share: float) -> Spot:
-        return replace(
-            spot, kind=kind, seconds=share * spot.seconds, samples=share * spot.samples, delay=share * spot.delay
-        )
-
-    others = [spot for spot in spots if spot.kind != AROUND]
-    return (
-        *others,
-        *(part(spot, kind, of) for spot in around for kind, of in ((BEYOND, share), (AROUND, 1 - share))),
-    )
-
-
 def _assign_kinds(
     spots: tuple[Spot, ...], loop: Sequence[Spot], calls_python: frozenset[SourceLocation]
 ) -> tuple[Spot, ...]:
     """Return the spots, with the work of JAX that a sample alone cannot tell assigned by the other spots of the loop.
 
-    Without a clock of the thread, an operation outside any jit (`xs[i]`) next to compiled functions is taken to wait in
-    the device's queue behind them, and one among single operations to run. Python at the very call of a compiled
-    function enters it. Where a compiled function calls Python, that and the Python around its call look alike to a
-    sample that has to wait for the interpreter's lock.
+    Python at the very call of a compiled function enters it. Where a compiled function calls Python, that and the
+    Python around its call look alike to a sample that has to wait for the interpreter's lock.
     """
-    queued = any(spot.kind in ("compiled", "fed", "callback", "call") for spot in loop)
     entered = {(spot.location, spot.call) for spot in loop if spot.kind in ("compiled", "fed", "inline") and spot.call}
 
     def kind(spot: Spot) -> str:
-        if queued and spot.kind == "dispatch" and spot.state == "device_busy":
-            return "compiled"
         if spot.kind == "call" and not spot.through and spot.location in calls_python:
             return AROUND
         at_call = spot.kind == "host" and spot.state == "host_busy" and (spot.location, spot.call) in entered
@@ -665,16 +422,6 @@ def plain_locations(
         if spot.kind == "host" and spot.call and line in times.by_line and line not in working
     )
     return frozenset(location for location, samples in seen.items() if samples >= _PLAIN_SAMPLES)
-
-
-def find_unaccounted(spots: Sequence[Spot], key: LoopKey | None, times: StepFigures) -> frozenset[int]:
-    """Return the lines at which samples saw more time than iterations like the timed ones can make up.
-
-    Calls that return at once only queue their work. The wait for it comes in iterations that were not timed, and
-    consists of other calls.
-    """
-    seconds = totals((line, spot.seconds) for line, spot in _at_lines(spots, key))
-    return frozenset(line for line, sampled in seconds.items() if not times.accounts_for(line, sampled))
 
 
 def part_of(

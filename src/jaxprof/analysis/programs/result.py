@@ -44,7 +44,8 @@ from jaxprof.events import (
 )
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.programs.loop_time import HotLoop, OutsideLoop, Spot, Spots
+    from jaxprof.analysis.programs.loop_time import HotLoop, OutsideLoop
+    from jaxprof.analysis.programs.spots import Spot, Spots
     from jaxprof.analysis.programs.standstill import Standstill
     from jaxprof.analysis.programs.verdict import Verdict
     from jaxprof.events.finding import Finding
@@ -166,7 +167,7 @@ class ProgramSums:
 
     @cached_property
     def _spots(self) -> Spots:
-        from jaxprof.analysis.programs.loop_time import Spots  # the ledger alone needs none of it
+        from jaxprof.analysis.programs.spots import Spots  # the ledger alone needs none of it
 
         return Spots()
 

@@ -9,7 +9,8 @@ import math
 from dataclasses import replace
 
 from jaxprof.analysis.programs import COMPILE, DEVICE, DISPATCH
-from jaxprof.analysis.programs.loop_time import IDLE, WORKS, HotLoop
+from jaxprof.analysis.programs.loop_time import HotLoop
+from jaxprof.analysis.programs.spots import IDLE, WORKS
 from jaxprof.base.units import counted, percent_or_less, seconds
 from jaxprof.base.values import frozen
 

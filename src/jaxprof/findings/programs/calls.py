@@ -9,9 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from jaxprof.analysis.programs import DEVICE, DISPATCH
+from jaxprof.analysis.programs.call_bounds import leaves_of
 from jaxprof.analysis.programs.functions import array_type, row_seconds
-from jaxprof.analysis.programs.loop_time import HotLoop, Spot, leaves_of
+from jaxprof.analysis.programs.loop_time import HotLoop
 from jaxprof.analysis.programs.result import ProgramResult, is_single
+from jaxprof.analysis.programs.spots import Spot
 from jaxprof.base.grouping import grouped
 from jaxprof.base.text import safe
 from jaxprof.base.units import bytes_, counted, integer, seconds

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from jaxprof.analysis.programs import COMPILE, DEVICE
 from jaxprof.analysis.programs.functions import WORTH_EXACT, row_seconds
-from jaxprof.analysis.programs.loop_time import Spot
 from jaxprof.analysis.programs.result import ProgramResult
+from jaxprof.analysis.programs.spots import Spot
 from jaxprof.analysis.programs.verdict import interval
 from jaxprof.base.values import dataclass, field, frozen
 from jaxprof.events import Compiled

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from jaxprof.analysis.programs.loop_time import Spot
 from jaxprof.analysis.programs.result import ProgramResult, is_single
+from jaxprof.analysis.programs.spots import Spot
 from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe, shorten
 from jaxprof.base.units import counted, percent, seconds

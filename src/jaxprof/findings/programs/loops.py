@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from jaxprof.analysis.programs import DATA, DEVICE, DISPATCH, HOST
-from jaxprof.analysis.programs.loop_time import BEYOND, IDLE, Spot
 from jaxprof.analysis.programs.result import ProgramResult
+from jaxprof.analysis.programs.spots import BEYOND, IDLE, Spot
 from jaxprof.analysis.programs.verdict import interval
 from jaxprof.base.grouping import grouped, totals
 from jaxprof.base.text import safe
