@@ -416,12 +416,20 @@ NEAR = {
         "batch_copies",
         [*loop(PUT, count=9), made.sampled(9, 3.0, {"device_busy": 3.0}, [{**AFTER, "seconds": 3.0}])],
     ),
+    "an iteration with an inner loop of steps is not brief, though none was timed": (
+        "host_sync",
+        loop(SYNC, {**STEPPED, "at": [{**STEPPED["at"][0], "loop_line": 87}, *STEPPED["at"]]}),
+    ),
     "what is under a condition is not of every pass": ("host_sync", loop(site(SYNC, conditional=True))),
     "a wait that is asked for is the device's time": ("host_sync", loop({**SYNC, "call": "jax.block_until_ready()"})),
     "a loop of a jitted function is not op by op": ("op_by_op_loop", [*eager(72), made.compiled(), *loop()]),
     "a loop of a library is not the reader's to change": (
         "op_by_op_loop",
         [*eager(), *made.steady(10, HALVES, [site(line, library=True) for line in (BUSY, {**STEP, "seconds": 0.5})])],
+    ),
+    "an import of a tenth of a second takes most of what ends soon after": (
+        "slow_import",
+        [replace(made.sampled(0, 0.5, HALVES), statements=below("imports", 0.4, 2, "tables").statements)],
     ),
     "an import of a second is a small part of ten": ("slow_import", [below("imports", 1.0, 2, "tables")]),
     "a folder that had one of the programs is not new": (

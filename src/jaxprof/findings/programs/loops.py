@@ -150,15 +150,15 @@ def host_sync(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     if not spots or not in_each_iteration(result, spots):
         return
     iteration_seconds = loop.times.seconds / loop.times.count if loop.times.count else None
-    brief = iteration_seconds is None or iteration_seconds < SYNC_STEP_SECONDS
+    inner = grouped((spot.sites[0].key, spot) for spot in loop.spots if spot.sites and spot.sites[0].key != loop.key)
+    calls = [inside for inside in inner.values() if {"compiled", "fed", "dispatch"} & {spot.kind for spot in inside}]
+    brief = iteration_seconds < SYNC_STEP_SECONDS if iteration_seconds is not None else not calls
     # Without this wait, a long step waits as long for a processor: its device computes on, and has the same ones.
     # An inner loop that waits for nothing is ahead of the device: this wait does not delay what the host does there.
-    inner = grouped((spot.sites[0].key, spot) for spot in loop.spots if spot.sites and spot.sites[0].key != loop.key)
     ahead = sum_seconds(
         spot
-        for spots_inside in inner.values()
-        if {"compiled", "fed", "dispatch"} & (kinds := {spot.kind for spot in spots_inside})
-        and not {"sync", "read"} & kinds
+        for spots_inside in calls
+        if not {"sync", "read"} & {spot.kind for spot in spots_inside}
         for spot in spots_inside
         if spot.kind not in STAGES and loop.part(spot) != DEVICE
     )

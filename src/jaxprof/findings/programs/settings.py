@@ -146,6 +146,9 @@ def cache_never_found(result: ProgramResult, claims: Claims) -> Iterator[Finding
 
 IMPORT_SHARE = 0.25
 """Share of the program's time since JAX was imported from which an import is reported: a long run has none."""
+IMPORT_SECONDS = 0.5
+"""Seconds below which an import is brief beside the start of Python and JAX, whatever its share of a program that ended
+soon after."""
 _JAX_SHARE = 0.05
 """Share of the time below an import in which JAX works from which the import is the program itself."""
 
@@ -164,7 +167,7 @@ def slow_import(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     took = totals((each.where, each.seconds) for each in imports)
     jax_took = totals((each.where, each.jax_seconds) for each in imports)
     for where, spent in took.items():
-        if spent < IMPORT_SHARE * whole or jax_took[where] > _JAX_SHARE * spent:
+        if spent < max(IMPORT_SECONDS, IMPORT_SHARE * whole) or jax_took[where] > _JAX_SHARE * spent:
             continue
         module = next((each.name for each in imports if each.where == where and each.name), "")
         yield Finding(
