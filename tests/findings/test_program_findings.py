@@ -915,6 +915,15 @@ def test_wait_before_any_iteration_is_no_work_of_a_loop():
     assert codes(*waits, stands, ended(130)) == []
 
 
+@pytest.mark.parametrize(("library", "own"), [("flows.train", 0), ("", 20), ("flows.train", 30)])
+def test_tiny_programs_fix_is_about_who_makes_most_of_them(library, own):
+    each = {"trace_seconds": 0.1, "lower_seconds": 0.0, "compile_seconds": 0.0}
+    one = only("many_tiny_jits", *tiny(20, through=library, **each), *(tiny(own, **each) if own else []))
+    named = library if own < 20 else ""
+    assert ("a call of flows.train" in one.fix, "inside flows.train" in one.message) == (bool(named), bool(named))
+    assert ("in your own code" in one.fix) is not bool(named)
+
+
 @pytest.mark.parametrize(
     ("inside", "words"),
     [

@@ -292,6 +292,8 @@ class Compiled(Event):
     """Whether this is a single primitive, compiled because it was called outside any jit."""
     library: bool = False
     """Whether the function is defined in JAX or another library (site-packages), not by the user."""
+    through: str = ""
+    """The library other than JAX that the user's line called, such as `flax.linen`, if it called the function."""
     count: int = 1
     """Number of compilations in this row."""
 

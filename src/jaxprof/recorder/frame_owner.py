@@ -73,16 +73,23 @@ def outwards(frame: FrameType | None, most: int = _FRAMES_OF_A_CALL) -> Iterator
 
 def user_location(frame: FrameType | None) -> SourceLocation:
     """Return the user's innermost location at or above `frame`; else the innermost outside JAX, or `NOWHERE`."""
-    fallback = NOWHERE
+    return user_call(frame)[0]
+
+
+def user_call(frame: FrameType | None) -> tuple[SourceLocation, str]:
+    """Return `user_location`, and the library that is called there, if its code is between the two."""
+    fallback, library = NOWHERE, ""
     for caller in outwards(frame, _FRAMES_LOOKED_AT):
         kind = file_kind(caller.f_code.co_filename)
         if kind == USER:
             kind = frame_kind(caller)
         if kind == USER:
-            return _location(caller)
+            return _location(caller), package_of(library)
         if not fallback and kind in (LIBRARY, STDLIB):
             fallback = _location(caller)
-    return fallback
+        if kind == LIBRARY:
+            library = caller.f_code.co_filename
+    return fallback, package_of(library)
 
 
 def error_location(error: BaseException) -> SourceLocation:

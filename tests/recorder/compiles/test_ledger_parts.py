@@ -484,6 +484,25 @@ def test_the_users_innermost_line_is_where_it_was_called_from():
     assert places.user_location(None) == e.NOWHERE
 
 
+def test_library_between_the_line_and_jax_is_named():
+    source = "def fit(model):\n    return model()\n"
+    outer, inner = {"sys": sys}, {"sys": sys}
+    exec(compile(source, "/venv/lib/site-packages/flows/train/fit.py", "exec"), outer)
+    exec(compile(source, "/venv/lib/site-packages/layers/dense.py", "exec"), inner)
+
+    def called(*around):
+        def through():
+            return places.user_call(sys._getframe(1))  # without this frame, which is the user's
+
+        for fit in around:
+            through = functools.partial(fit, through)
+        return through()
+
+    where, library = called(inner["fit"], outer["fit"])
+    assert (where.file, library) == (__file__, "flows.train")
+    assert called()[1] == ""
+
+
 @pytest.mark.parametrize("value", [1.0, True, "words"])
 def test_a_leaf_has_no_path(value):
     tree = TreeReader().read(value)

@@ -62,15 +62,19 @@ _LIBRARY_TRACED = (
     "Tracing was mostly in the Python of {}, which is not yours to change: call it from fewer places and with options "
     "that trace less (fewer stages or layers), otherwise keep {}."
 )
+_KEPT_TINY = "the persistent cache with jax_persistent_cache_min_compile_time_secs at 0 keeps them for the next start."
+_LIBRARY_COMPILES = (
+    "Put jax.jit around a call of {} that only computes arrays from arrays, such as the initialisation of a model: one "
+    f"program compiles once. For its other calls, {_KEPT_TINY}"
+)
 
 
 @check(
     "many compilations of tiny programs",
     "Each of many small functions or single operations is traced and compiled on its own, which takes longer than "
     "running it ever will.",
-    "Call those in your own code (initialisation included) from one function under jax.jit: one program "
-    "compiles once and is dispatched once. For those that a library calls, the persistent cache with "
-    "jax_persistent_cache_min_compile_time_secs at 0 keeps them for the next start.",
+    f"Call those in your own code (initialisation included) from one function under jax.jit: one program "
+    f"compiles once and is dispatched once. For those that a library calls, {_KEPT_TINY}",
 )
 def many_tiny_jits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     tiny = [
@@ -91,10 +95,15 @@ def many_tiny_jits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         f", {'all' if single == count else integer(single)} of them single operations outside any jit" if single else ""
     )
     most = f", most at {where.short(result.directory)}" if where is not None else ""
+    inside = totals((row.through, row_seconds(row)) for row in tiny)
+    library = max(inside, key=lambda name: inside[name])
+    if library:
+        most += f", inside {safe(library)}"
     yield Finding(
         f"{integer(count)} compilations built programs of at most {TINY_OPERATIONS} operations{of_them}: "
         f"{seconds(took)}, {percent(took / result.compile_seconds)} of the compile time{most}",
         (where,),
+        own_fix=_LIBRARY_COMPILES.format(safe(library)) if library else None,
         seconds=took,
         saves_seconds=saves,
     )

@@ -33,7 +33,7 @@ from jaxprof.recorder.compiles.rows import (
     ThreadStages,
 )
 from jaxprof.recorder.compiles.signature import SignatureReader, arguments_of
-from jaxprof.recorder.frame_owner import JAX, USER, definition, file_kind, user_location
+from jaxprof.recorder.frame_owner import JAX, USER, definition, file_kind, user_call
 from jaxprof.recorder.guest import raised_by_program
 from jaxprof.recorder.samples.states import WORTH_COPYING_BYTES
 
@@ -259,7 +259,8 @@ class Ledger:
         """Return the row of a stage, one that waits for it or a new one, and the call if it was read."""
         name = _plain_name(function)
         last = thread.last
-        location = last.called_from if last is not None and last.leads_to(stage, name, now) else user_location(frame)
+        follows = last is not None and last.leads_to(stage, name, now)
+        location, through = (last.called_from, last.through) if last is not None and follows else user_call(frame)
         if stage != "trace":
             row = self._take_waiting(name, stage, location)
             if row is not None and not (stage == "lower" and row.signature.under):
@@ -273,7 +274,7 @@ class Ledger:
                 return row, None
         else:
             call = read_call(frame, name)
-        row = CompilationRow(name, now, name, thread.name, location)
+        row = CompilationRow(name, now, name, thread.name, location, through)
         self._describe(row, call, frame)
         outer = thread.open[-1] if thread.open else None
         row.nested = outer is not None

@@ -118,6 +118,7 @@ class CompilationRow:
     """The name that is shown: the announced one, unless that is only a placeholder."""
     thread: str = ""
     called_from: SourceLocation = NOWHERE
+    through: str = ""
     defined_at: SourceLocation = NOWHERE
     signature: Signature = field(default_factory=Signature)
     key: Any = None
@@ -154,6 +155,7 @@ class CompilationRow:
             function=self.function,
             began_seconds=self.began,
             called_from=self.called_from,
+            through=self.through,
             defined_at=self.defined_at,
             thread=self.thread,
             trace_seconds=self.seconds.get("trace"),
