@@ -143,8 +143,10 @@ def test_own_thread_takes_no_signal_and_no_trace_function():
     [
         ("calling back: Traceback (most recent call last):\n  File x\nKeyError: 3\n", "calling back: KeyError: 3"),
         ("no memory\nTraceback (most recent call last):\nelsewhere", "no memory"),
+        ('The stack:\n  File "x", line 1\n    y\n\nz.Wrong: no root\n\n----\nSee the manual.', "z.Wrong: no root"),
+        ('The stack:\n  File "x", line 1\n    y', "The stack:"),
     ],
-    ids=["of a callback", "of something else"],
+    ids=["of a callback", "of something else", "below a stack", "only a stack"],
 )
 def test_an_error_of_a_callback_is_named(message, said):
     assert failure(ValueError(message), 1.0)["error"] == f"ValueError: {said}"

@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # each part is imported where it begins
     from jaxprof.recorder.samples.sampler import StackSampler
 
 _TRACEBACK = "Traceback (most recent call last):"
+_STACK = '  File "'
 _NO_MEMORY = "RESOURCE_EXHAUSTED"
 _LONGEST_DETAILS = 1 << 15  # characters: XLA lists 20 buffers
 
@@ -319,6 +320,8 @@ def failure(error: BaseException | None, seconds: float) -> dict[str, Any]:
         first, _, others = str(error).strip().partition("\n")
         if first.endswith(_TRACEBACK):  # of a callback: its last line is the error
             first = first.removesuffix(_TRACEBACK) + others.rpartition("\n")[2].strip()
+        elif others.startswith(_STACK):  # below a heading, as equinox writes it: the error is behind the stack
+            first = next((line for line in others.splitlines() if line[:1].strip()), first)
         message = first[:300]
         details = others[:_LONGEST_DETAILS] if _NO_MEMORY in first else ""
     except Exception:  # noqa: BLE001 - the program's own method
