@@ -163,7 +163,7 @@ def install(vendor: Vendor, yes: bool, python: Path | None, allow_unpinned: bool
 @target.command("remove")
 @_vendor_argument
 def remove(vendor: Vendor) -> None:
-    """Delete the compilers for the devices of a vendor, of every version of jax."""
+    """Delete a vendor's compilers, of every version of jax."""
     from jaxprof.devices.absent import wheels
 
     removed = wheels.remove(vendor)
