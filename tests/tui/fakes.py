@@ -15,7 +15,7 @@ from jaxprof.devices import Device
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
-from jaxprof.tui.kit.explanation import READING
+from jaxprof.tui.kit.dialogs import READING
 from jaxprof.tui.kit.host import Destination
 from jaxprof.tui.shell.profiler import Profiler
 from jaxprof.workloads.model import Estimate, Parameter, VariantInfo, WorkloadInfo

@@ -40,7 +40,7 @@ WAITS = (
     "jaxprof.hlo", "jaxprof.trace", "jaxprof.report", "jaxprof.engine", "jaxprof.recorder", "jaxprof.query",
     "jaxprof.facts", "jaxprof.stats", "jaxprof.findings",
     "jaxprof.analysis.kernels.measured", "jaxprof.analysis.timeline",
-    "jaxprof.tui.kit.dialogs", "jaxprof.tui.kit.explanation", "jaxprof.tui.results",
+    "jaxprof.tui.kit.dialogs", "jaxprof.tui.results",
     "jaxprof.tui.shell.actions", "jaxprof.tui.program", "jaxprof.tui.profile.screen",
 )  # fmt: skip
 """What the first frame shows nothing of. Libraries come in threads afterwards, screens and dialogs when they are gone

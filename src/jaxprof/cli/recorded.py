@@ -26,7 +26,6 @@ def session_of(target: Target) -> Session | None:
     path = target.file
     if target.kind not in (Kind.SESSION, Kind.JOB):
         return None
-    from jaxprof.session import Session
     from jaxprof.session.log import load
 
     return load(path, Session)
@@ -52,7 +51,6 @@ class Recorded:
         """The loaded session. Raises FileRefusedError if it cannot be read."""
         if self.imported is not None:
             return self.imported
-        from jaxprof.session import Session
         from jaxprof.session.log import load
 
         return load(self.path, Session)

@@ -271,13 +271,6 @@ class ProcessFigures:
     """Folder in which its program was started."""
 
     @property
-    def was_killed(self) -> bool:
-        """Whether the process was killed: by a signal that neither JAX nor a launcher sends to remaining processes, or
-        together with its recorder."""
-        code = self.exit_code
-        return self.status == "interrupted" or (code is not None and code > _SIGNALLED and code not in ENDED_BY_OTHERS)
-
-    @property
     def shares(self) -> Mapping[str, float] | None:
         """Share of the loop's time of each of `PARTS`; None if there are too few samples."""
         loop = self.loop

@@ -12,7 +12,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -143,11 +143,6 @@ class ProgramScheduler(RecordingScheduler):
         )
         self._session_recorder.flush()
         return self._run
-
-    def add(self, planned: Sequence[object]) -> list[str]:
-        """Start the program, for callers that know only the interface of `Scheduler`; `planned` is empty."""
-        assert not planned
-        return [self.start()]
 
     def run(self) -> None:
         """Follow the program to its end."""

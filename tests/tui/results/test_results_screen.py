@@ -2,7 +2,7 @@
 
 import re
 
-from jaxprof.tui.kit.explanation import ExplanationDialog
+from jaxprof.tui.kit.dialogs import ExplanationDialog
 from jaxprof.tui.kit.screen_bars import KeyBar
 from jaxprof.tui.results import run_table
 from jaxprof.tui.results.screen import ResultsScreen, RunTable

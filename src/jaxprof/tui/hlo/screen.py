@@ -35,7 +35,6 @@ from jaxprof.tui.keys import in_words, key_of
 from jaxprof.tui.kit.captures import (
     TrustLine,
     can_capture,
-    capture,
     how_to_capture,
     nothing_was_run,
     program_without_capture,
@@ -277,9 +276,6 @@ class HloScreen(ViewsScreen, keys="hlo"):
         if action == "capture" and not can_capture(self.profiler, uncaptured):
             return HIDDEN
         return super().why_not(action, parameters)
-
-    def action_capture(self) -> None:
-        capture(self.profiler, program_without_capture(self.profiler.session))
 
     # -- lists and texts --------------------------------------------------------------------------------------
 

@@ -35,8 +35,9 @@ from jaxprof.tui.theme import STYLES
 if TYPE_CHECKING:
     from textual.app import App, ComposeResult
 
+    from jaxprof.findings.explanation import Explanation
     from jaxprof.report.renderers import Piece
-    from jaxprof.session import Run
+    from jaxprof.session import Run, Session
     from jaxprof.tui.kit.host import Host
 
 Answer = TypeVar("Answer")
@@ -134,6 +135,44 @@ def report_dialog(
         ]
 
     return ReportDialog(title, read, "Comparing…")
+
+
+READING = "Analysing the session…"
+
+
+class ExplanationDialog(ReportDialog, keys="explanation"):
+    """All conclusions about a session: its largest costs, its findings, and what is unknown."""
+
+    CLASSES = "dialog help"
+    _explanation: Explanation | None = None
+
+    def __init__(self, session: Session, name: str) -> None:
+        keys = f"{key_of('explanation.copy')} copies the command"
+        super().__init__("What to do", partial(self._explain, session, name), READING, keys)
+
+    def _explain(self, session: Session, name: str) -> Draw:
+        from jaxprof.findings.derive import explanation
+        from jaxprof.report.explain import explanation_lines
+
+        found = self._explanation = explanation(session, name)
+        lines = partial(explanation_lines, found)
+        return lambda width: [Content.styled(line, _line_style(line)) for line in lines(width=max(40, width))]
+
+    def action_copy(self) -> None:
+        if (explanation := self._explanation) is not None:
+            verifying = [finding.verify for finding in explanation.findings]
+            commands = [*verifying, *(abstention.command for abstention in explanation.abstentions)]
+            if command := next(filter(None, commands), ""):
+                self.copy(command)
+
+
+def _line_style(line: str) -> str:
+    """Return the style of a line of the report by its first letters: a finding, a fix, something unknown, the rest."""
+    if line[:1].isdigit() and line[1:3] == ". ":
+        return "bold $warning"
+    if line.startswith(("? ", "verify")):
+        return "$text-muted"
+    return "$better" if line.lstrip().startswith("→") else ""
 
 
 def plain_lines(text: str, width: int, style: str = "") -> list[Content]:

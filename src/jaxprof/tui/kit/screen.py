@@ -101,7 +101,7 @@ class SessionScreen(Guarded, Screen[None]):
         """Show `app.session`, whose `runs` have changed; `replaced`: it is another session."""
 
     def action_explain(self) -> None:
-        from jaxprof.tui.kit.explanation import ExplanationDialog
+        from jaxprof.tui.kit.dialogs import ExplanationDialog
 
         profiler = self.profiler
         if profiler.session_grows:
@@ -233,6 +233,11 @@ class ViewsScreen(SessionScreen):
         names = [name for name in self.VIEWS if self.check_action("tab", (name,))]
         at = names.index(self._view) if self._view in names else 0
         self.action_tab(names[(at + step) % len(names)])
+
+    def action_capture(self) -> None:
+        from jaxprof.tui.kit.captures import capture, program_without_capture
+
+        capture(self.profiler, program_without_capture(self.profiler.session))
 
     def action_trust(self) -> None:
         from jaxprof.tui.kit.captures import show_checks

@@ -35,7 +35,6 @@ from jaxprof.tui.kit.captures import (
     OF_A_SIDE,
     TrustLine,
     can_capture,
-    capture,
     first_with_capture,
     how_to_capture,
     nothing_was_run,
@@ -362,9 +361,6 @@ class ProfileScreen(ViewsScreen, keys="profile"):
         return super().why_not(action, parameters)
 
     # -- keys -------------------------------------------------------------------------------------------------
-
-    def action_capture(self) -> None:
-        capture(self.profiler, program_without_capture(self.profiler.session))
 
     def action_choose_run(self) -> None:
         session = self.profiler.session
