@@ -96,7 +96,7 @@ def state_words(device: Device, reading: DeviceReading | None, now: float) -> li
         words.append((f"{now - reading.monotonic_seconds:.0f} s old", "warning"))
     users = [str(process.get("user") or process.get("name") or process.get("pid")) for process in reading.processes]
     if users:
-        more = f", {len(users) - 1} more" if len(users) > 1 else ""
+        more = f" +{len(users) - 1}" if len(users) > 1 else ""
         words.append((f"{'you' if users[0] == _own_name() else users[0]}{more}", "note"))
     return words
 

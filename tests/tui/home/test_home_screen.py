@@ -1,5 +1,7 @@
 """Home: marks, filter, presets, parameters, variants, devices, and what Enter runs."""
 
+from dataclasses import replace
+
 import pytest
 from textual import events
 from textual.widgets import Input, Static
@@ -17,7 +19,18 @@ from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.home.start_list import StartList
 from jaxprof.tui.kit.dialogs import FormDialog
 from jaxprof.workloads.model import Parameter
-from tui.fakes import HOSTILE, MIDDLE, Clocked, NoJax, NoMachine, Stage, info, keep_session, walking
+from tui.fakes import (
+    HOSTILE,
+    MIDDLE,
+    Clocked,
+    NoJax,
+    NoMachine,
+    Stage,
+    StillDevices,
+    info,
+    keep_session,
+    walking,
+)
 
 pytestmark = pytest.mark.usefixtures("catalogue", "shelf")
 
@@ -227,6 +240,32 @@ def test_devices_of_a_setting_that_are_there_are_chosen():
         options = HomeOptions(devices=chosen)
         options.take_usable(there)
         assert options.devices == left
+
+
+class Shared(StillDevices):
+    def read(self):
+        first, *others = super().read()
+        users = [{"pid": 24612, "name": "python", "user": "alice", "memory_bytes": 32 << 30}, {"pid": 7, "user": "bob"}]
+        return [
+            replace(
+                first, clock_hertz=1.98e9, throttle_reasons=["software power cap"], processes=users, power_watts=682.0
+            ),
+            *others,
+        ]
+
+
+@pytest.mark.parametrize(
+    ("size", "shown", "left_out"),
+    [
+        ((80, 24), "682W power cap", "alice"),
+        ((94, 24), "64°C power cap · alice +1", "1.98GHz"),
+        ((160, 40), "1.98GHz power cap · alice +1 · python 24612 32.0GiB · 7", ""),
+    ],
+)
+async def test_who_uses_a_device_comes_before_its_clock(size, shown, left_out):
+    async with walking(size, Stage(devices=Shared)) as walk:
+        await walk.shows(shown)
+        assert not left_out or left_out not in walk.text
 
 
 def test_a_target_is_made_whole(tmp_path, monkeypatch):

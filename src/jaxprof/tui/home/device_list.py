@@ -5,8 +5,8 @@ The readings are one cell: they differ from device to device, and each line show
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from textual.content import Content
 from textual.widget import Widget
@@ -79,8 +79,8 @@ class DeviceList(RowList[DeviceRow], keys="devices"):
             show_titles(self.parent, Content(safe(self._title or "Devices") + late), below)
 
     def _readings_of(self, row: DeviceRow) -> Drawing:
-        """Return the readings, the name first unless the title has it, then its state: the readings that matter least
-        give way to what is wrong with it, and who uses it to the readings."""
+        """Return the readings, the name first unless the title has it, then its state and its processes. The readings
+        that matter least give way to what is wrong with it, and the clock also to who uses it."""
         from jaxprof.facts.devices import short_kind, state_words  # not needed for the first frame
 
         def draw(width: int) -> Content:
@@ -93,11 +93,18 @@ class DeviceList(RowList[DeviceRow], keys="devices"):
             name = cell(short_kind(device.kind or device.platform.upper()), 26 if width >= WIDE else 14, "$text-muted")
             line, least = Content("") if titled else name + Content(" "), _state(wrong, width)
             powered = any(each.device.platform != "cpu" for each in self._devices)
-            for part in _readings(row, powered=powered):
+            figures, lesser = _readings(row, powered=powered)
+            for part in figures:
+                if line.cell_length + part.cell_length + bool(least) + least.cell_length <= width:
+                    line = line + part
+            least = _state([*wrong, *notes], width - line.cell_length - 1)
+            for part in lesser:
                 if line.cell_length + part.cell_length + least.cell_length <= width:
                     line = line + part
             gap = "" if line.plain.endswith("  ") else " "
-            return line + gap + _state([*wrong, *notes], width - line.cell_length - len(gap))
+            processes = [_process_text(each) for each in (row.reading.processes if row.reading is not None else ())]
+            noted = [*wrong, *notes, *((text, "note") for text in processes if width >= WIDE)]
+            return line + gap + _state(noted, width - line.cell_length - len(gap))
 
         return draw
 
@@ -110,12 +117,20 @@ def _unused(row: DeviceRow) -> bool:
     return row.device.used_by_jax is False
 
 
-def _readings(row: DeviceRow, *, powered: bool) -> list[Content]:
-    """Return the readings as pieces of one line, the most important first, each of a width that does not change.
-    `powered`: the list has a device that may report power and temperature, so that each line has their columns."""
+def _process_text(process: Mapping[str, Any]) -> str:
+    """Return a process that uses a device: `python 24612 23.9GiB`."""
+    held = process.get("memory_bytes")
+    words = (process.get("name"), process.get("pid"), f"{held / 2**30:.1f}GiB" if held else None)
+    return " ".join(str(word) for word in words if word is not None)
+
+
+def _readings(row: DeviceRow, *, powered: bool) -> tuple[list[Content], list[Content]]:
+    """Return the readings as pieces of one line, the most important first, each of a width that does not change; then
+    those that matter less than who uses the device. `powered`: the list has a device that may report power and
+    temperature, so that each line has their columns."""
     reading = row.reading
     if reading is None:
-        return [Content.styled("reading…", "$quiet")]
+        return [Content.styled("reading…", "$quiet")], []
     utilisation, used, limit = reading.utilisation, reading.memory_used_bytes, reading.memory_limit_bytes
     share = used / limit if used is not None and limit else None
     whole = None if utilisation is None else round(utilisation, 2)  # noise in the decimals does not redraw the line
@@ -128,10 +143,10 @@ def _readings(row: DeviceRow, *, powered: bool) -> list[Content]:
     if powered:  # in columns below each other, also where one of them is not reported
         warm = "$warning" if degrees is not None and degrees >= HOT_CELSIUS else ""
         pieces += [_figure(reading.power_watts, 1, ".0f", "W", 6), _figure(degrees, 1, ".0f", "°C", 6, warm)]
-    pieces.append(_figure(reading.clock_hertz, 1e9, ".2f", "GHz", 9) + Content("  "))
+    lesser = [_figure(reading.clock_hertz, 1e9, ".2f", "GHz", 9) + Content("  ")]
     if reading.load_average is not None:
-        pieces.append(cell(f"load {reading.load_average:.1f}", 10))
-    return pieces
+        lesser.append(cell(f"load {reading.load_average:.1f}", 10))
+    return pieces, lesser
 
 
 def _figure(value: float | None, of: float, digits: str, unit: str, width: int, style: str = "") -> Content:
