@@ -59,9 +59,13 @@ COLUMNS: dict[str, Fact[Ranked]] = {
 """Columns of kernels, by the names that `--sort` and the keys of the screen use. `order` is the order of execution."""
 
 
+SUMMED = frozenset({"measured", "least", "flops", "bytes"})
+"""Columns whose figures can be added up."""
+
+
 def total_text(name: str, group: KernelGroup) -> str:
     """Return the total of a column over a group of kernels; an empty text for figures that cannot be added up."""
-    return COLUMNS[name].shown(group.total(name)) if name in {"measured", "least", "flops", "bytes"} else ""
+    return COLUMNS[name].shown(group.total(name)) if name in SUMMED else ""
 
 
 def kernels_table(programs: Iterable[tuple[str, Iterable[KernelRow]]]) -> Table[tuple[str, KernelRow]]:

@@ -102,7 +102,9 @@ def test_groups_are_a_tree_with_sums():
     held_cases("groups_of_kernels.txt", told)
 
 
-def test_unknown_values_sort_last_in_both_orders():
+@pytest.mark.parametrize("few", [0, 5_000])
+def test_unknown_values_sort_last_in_both_orders(monkeypatch, few):
+    monkeypatch.setattr("jaxprof.analysis.kernels.ranking.FEW", few)
     ranking, told = Ranking(KERNELS, H100, times(**{"dot.1": 1e-6, "reduce.1": 2e-6})), {}
     for column in (*SORTS[:2], "measured", *SORTS[2:]):
         told[column] = figures_text(*(sorted_names(ranking, column, turned=turned) for turned in (False, True)))

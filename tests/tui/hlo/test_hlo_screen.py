@@ -13,7 +13,7 @@ from jaxprof.events.finding import Finding
 from jaxprof.hlo.kernels.kernels import kernels, stream
 from jaxprof.hlo.kernels.origin import origin_columns
 from jaxprof.tui.hlo.kernel_side import HloFindings
-from jaxprof.tui.hlo.kernels import KernelTable, label_of
+from jaxprof.tui.hlo.kernels import KernelTable, arrange, label_of
 from jaxprof.tui.hlo.modules import OpenedModule
 from jaxprof.tui.hlo.screen import HloScreen
 from jaxprof.tui.kit.fact_list import FactList
@@ -307,6 +307,31 @@ async def test_first_kernels_are_shown_while_the_rest_is_read(monkeypatch):
         assert table.ranked.kernel.name == second
         assert table.ranking.kernels is kernels(walk.screen._opened.module)
         assert table.ranking[0].share is not None
+
+
+async def test_many_kernels_are_arranged_beside_the_keys(monkeypatch):
+    go = threading.Event()
+
+    def held(*asked):
+        assert asked[2].sort == "share" or go.wait(30)
+        return arrange(*asked)
+
+    async with walking() as walk:
+        screen = await opened(walk, program_session())
+        table = walk.find(KernelTable)
+        first, *_, last = table.keys
+        monkeypatch.setattr("jaxprof.tui.hlo.kernels.FEW", 1)
+        monkeypatch.setattr("jaxprof.tui.hlo.kernels.arrange", held)
+        await walk.press("s", "arranging…")
+        await walk.press("end")
+        assert table.current == last, "a key is answered meanwhile"
+        await walk.press("s s home")
+        assert list(table.keys) == [first, *table.keys[1:-1], last]
+        assert screen.lists.select("", table.ranking.kernels[last].name)
+        go.set()
+        await walk.until(lambda: table.arranged.arrangement == table.wanted, "the last order that was wanted")
+        await walk.shows("4 kernels", gone="arranging…")
+        assert table.current == last
 
 
 async def has_its_module(name, walk):

@@ -1,13 +1,15 @@
 """The kernels of a program as a table: the rows (filtered, sorted, grouped), how they are drawn, and their keys.
 
 Reading the origins (source lines, named scopes) of a large program takes seconds: the thread that reads a program reads
-them last. A filter, an order or a grouping that needs them waits until then.
+them last. A filter, an order or a grouping that needs them waits until then. The rows of a large program are arranged
+in a thread, too, one arrangement at a time; the ones before stay until then.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 from textual.content import Content
@@ -26,8 +28,9 @@ from jaxprof.analysis.kernels.ranking import (
 )
 from jaxprof.base.units import UNKNOWN, counted, integer, seconds
 from jaxprof.hlo.kernels.origin import OriginColumns
-from jaxprof.report.kernels import COLUMNS, total_text
+from jaxprof.report.kernels import COLUMNS, SUMMED, total_text
 from jaxprof.tui.kit.drawing import bar, bar_with_names, cell
+from jaxprof.tui.kit.guard import in_thread
 from jaxprof.tui.kit.row_list import Heading, TreeView
 from jaxprof.tui.kit.table_columns import Cell, TableColumn
 
@@ -39,6 +42,45 @@ class Arrangement(NamedTuple):
     sort: str = "share"
     turned: bool = False
     grouping: str = "none"
+
+
+class Arranged(NamedTuple):
+    """The rows as they were wanted."""
+
+    asked: tuple[Ranking, str, Arrangement]
+    """The kernels, the filter, and how the rows were to be arranged."""
+    arrangement: Arrangement
+    """How they are: as wanted, once the origins that this needs are known."""
+    waits: bool
+    """Whether the rows wait for origins that are not read yet."""
+    filtered: Sequence[int] = ()
+    outermost: Sequence[KernelGroup] = ()
+    largest: float = 1.0
+    """Largest share of a row."""
+    unknown: frozenset[str] = frozenset()
+    """Columns that have no value."""
+
+
+def arrange(ranking: Ranking, text: str, wanted: Arrangement) -> Arranged:
+    """Filter, sort and group the rows, and sum what their groups show."""
+    waits = needs_origins(text, wanted.sort, wanted.grouping) and not ranking.knows_origins
+    arrangement = Arrangement() if waits else wanted
+    if not ranking.is_whole:
+        arrangement = Arrangement("order")
+    sort, turned, grouping = arrangement
+    filtered = sort_kernels(ranking, filter_kernels(ranking, text, by_origins=not waits), sort, turned=turned)
+    outermost = group_kernels(ranking, filtered, grouping) if grouping != "none" else []
+    unknown = {"least", "bound"} if ranking.device is None else set()
+    unknown |= {"measured", "flops_per_second", "bytes_per_second"} if ranking.basis != "measured" else set()
+    for group in outermost:
+        for name in SUMMED - unknown:
+            group.total(name)
+    weights = ranking.column("weight")
+    heaviest = max((weights[row] for row in filtered if not math.isnan(weights[row])), default=None)
+    shares = [group.share for group in outermost] or [ranking.share_of(heaviest)]
+    largest = max(filter(None, shares), default=1.0)
+    asked = ranking, text, wanted
+    return Arranged(asked, arrangement, waits, filtered, outermost, largest, frozenset(unknown))
 
 
 def _walk(groups: Sequence[KernelGroup]) -> Iterator[KernelGroup]:
@@ -89,13 +131,11 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
         """What a row is called in the title: before XLA's passes, a module has operations."""
         self.ranking = Ranking()
         self.wanted = Arrangement()
-        self.arrangement = Arrangement()
-        """The arrangement of the rows: the wanted one, once the origins that it needs are known."""
-        self.waits = False
-        """Whether the rows wait for origins that are not read yet."""
-        self.filtered: Sequence[int] = ()
+        self.arranged = Arranged((self.ranking, "", self.wanted), self.wanted, waits=False)
         self._filter = ""
-        self._largest = 1.0
+        self._arranging = self._fresh = self._to_top = False
+        self._selected: int | None = None
+        """The kernel to move to once the rows are arranged."""
         self._groups: dict[Hashable, KernelGroup] = {}
 
     # -- what is shown ----------------------------------------------------------------------------------------
@@ -119,19 +159,22 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
         shown = [key for key, _ in self._with_opened(self.left_by_filter())]
         self.set_keys(shown if self._groups else self.filtered)
 
+    @property
+    def filtered(self) -> Sequence[int]:
+        return self.arranged.filtered
+
     def show_kernels(self, ranking: Ranking, empty: str) -> None:
         """Show the kernels of another program, or other figures of the same; `empty` is shown if there are none."""
-        at_top = not self.ranking.is_whole and self._cursor == 0
+        # The first kernel that was read is rarely the first by share.
+        self._to_top |= not self.ranking.is_whole and self._cursor == 0
         self.empty = empty
         self.ranking = ranking
         self._arrange(fresh=True)
-        if at_top:  # the first kernel that was read is rarely the first by share
-            self.move_to(0)
 
     def take_origins(self, origins: OriginColumns) -> None:
         """Arrange the rows as the user wanted, now that the origins are known."""
         self.ranking.know_origins(origins)
-        if self.waits:
+        if self.arranged.waits:
             self._arrange(fresh=True)
 
     def set_filter(self, text: str) -> None:
@@ -140,34 +183,39 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
             self._arrange()
 
     def _arrange(self, *, fresh: bool = False) -> None:
-        """Filter, sort and group the rows; `fresh`: open the groups if there is room, else none."""
-        needed = needs_origins(self._filter, self.wanted.sort, self.wanted.grouping)
-        self.waits = needed and not self.ranking.knows_origins
-        self.arrangement = Arrangement() if self.waits else self.wanted
-        if not self.ranking.is_whole:
-            self.arrangement = Arrangement("order")
-        sort, turned, grouping = self.arrangement
-        left = filter_kernels(self.ranking, self._filter, by_origins=not self.waits)
-        self.filtered = sort_kernels(self.ranking, left, sort, turned=turned)
-        outermost = group_kernels(self.ranking, self.filtered, grouping) if grouping != "none" else []
-        self._groups = {group.path: group for group in _walk(outermost)}
-        if fresh:
+        """Arrange the rows as they are wanted now; `fresh`: open the groups if there is room, else none."""
+        self._fresh |= fresh
+        work = partial(arrange, self.ranking, self._filter, self.wanted)
+        if len(self.ranking) <= FEW:
+            self._take(work())
+        elif not self._arranging:
+            self._arranging = True
+            in_thread(self, work, "arrange", then=self._take)
+            self.post_message(self.Sorted())
+
+    def _take(self, arranged: Arranged) -> None:
+        self._arranging = False
+        outdated = arranged.asked != (self.ranking, self._filter, self.wanted)
+        if outdated or (arranged.waits and self.ranking.knows_origins):
+            self._arrange()
+            return
+        self.arranged = arranged
+        self._groups = {group.path: group for group in _walk(arranged.outermost)}
+        if self._fresh:
             self.opened = set(self._groups) if len(self.filtered) <= OPEN_UP_TO else set()
             self.opened_at_first = frozenset(self.opened)
-        unknown = {"least", "bound"} if self.ranking.device is None else set()
-        rates = {"measured", "flops_per_second", "bytes_per_second"}
-        unknown |= rates if self.ranking.basis != "measured" else set()
         # A column with a `sort` can be clicked; the rows themselves are sorted above.
-        weights = self.ranking.column("weight")
-        heaviest = max((weights[row] for row in self.filtered if not math.isnan(weights[row])), default=None)
-        shares = [group.share for group in outermost] or [self.ranking.share_of(heaviest)]
-        self._largest = max(filter(None, shares), default=1.0)
         named = {"share": TableColumn("share", self._share, _BAR + 5, sort=hash)}
-        named |= {name: self._column(name) for name in _LAYOUT if name not in unknown}
+        named |= {name: self._column(name) for name in _LAYOUT if name not in arranged.unknown}
         self._columns, self._order = tuple(named.values()), named.get(self.wanted.sort)
         self.backwards = COLUMNS[self.wanted.sort].is_right == self.wanted.turned
         self._names = {id(column): name for name, column in named.items()}
         self.rearrange()
+        if self._to_top:
+            self.move_to(0)
+        if self._selected is not None:
+            self.move_to_key(self._selected)
+        self._fresh, self._to_top, self._selected = False, False, None
         self.post_message(self.Sorted())
 
     def kinds(self, width: int) -> list[Content]:
@@ -182,7 +230,7 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
 
     @property
     def empty_text(self) -> str:
-        return "Reading where the kernels came from…" if self.waits else self.empty
+        return "Reading where the kernels came from…" if self.arranged.waits else self.empty
 
     @property
     def ranked(self) -> Ranked | None:
@@ -201,8 +249,8 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
     @property
     def order(self) -> list[str]:
         """Parts of the subtitle, the most important first."""
-        step, arranged = self.ranking.step, self.arrangement
-        parts = ["reading origins…"] if self.waits else []
+        step, arranged = self.ranking.step, self.arranged.arrangement
+        parts = ["arranging…"] if self._arranging else ["reading origins…"] if self.arranged.waits else []
         parts += [GROUPINGS[arranged.grouping]] if arranged.grouping != "none" else []
         parts += [self.UNSORTED] if arranged.sort == "order" else []
         parts.append(f"share of {BASES[self.ranking.basis]}")
@@ -211,9 +259,10 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
         return parts
 
     def select(self, number: int) -> bool:
-        """Move the cursor to a kernel; return False if it is not shown."""
+        """Move the cursor to a kernel, once the rows are arranged; return False if it is not shown."""
+        self._selected = number if self._arranging else None
         self.move_to_key(number)
-        return self.current == number
+        return self._arranging or self.current == number
 
     # -- drawing ----------------------------------------------------------------------------------------------
 
@@ -221,7 +270,7 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
         if name == "label":
             layout = _LAYOUT[name]
             sample = self.ranking.rows(range(min(_MEASURED_NAMES, len(self.ranking))))
-            indent = 6 if self.arrangement.grouping != "none" else 0
+            indent = 6 if self.arranged.arrangement.grouping != "none" else 0
             longest = max((len(label_of(row)) for row in sample), default=0)
             layout = layout | {"most": min(_NAME_AT_MOST, max(layout["width"], indent + longest))}
             return TableColumn("kernel", lambda key: self._cell(name, key), **layout)
@@ -233,14 +282,17 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
         share = self._groups[key].share if key in self._groups else self.ranking[cast(int, key)].share
         text = UNKNOWN if share is None else "<1%" if 0 < share < 0.01 else f"{share * 100:.0f}%"
         return Content.assemble(
-            bar(share and share / self._largest, _BAR), cell(text, 5, "" if share is not None else "$quiet", right=True)
+            bar(share and share / self.arranged.largest, _BAR),
+            cell(text, 5, "" if share is not None else "$quiet", right=True),
         )
 
     def _cell(self, name: str, key: Hashable) -> Cell:
         if (group := self._groups.get(key)) is not None:
             if name != "label":
                 return counted(group.count, "kernel") if name == "kind" else total_text(name, group), "$text-muted"
-            label = group.path[-1].rpartition("/")[2] if self.arrangement.grouping == "source" else group.path[-1]
+            label = (
+                group.path[-1].rpartition("/")[2] if self.arranged.arrangement.grouping == "source" else group.path[-1]
+            )
             return f"{'  ' * (len(group.path) - 1)}{self.mark_of(group.path)} {label}"
         row = self.ranking[cast(int, key)]
         text = label_of(row) if name == "label" else COLUMNS[name].text(row)
