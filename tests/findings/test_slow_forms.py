@@ -155,6 +155,19 @@ CASES = {
         (False, lambda seed, a, b: a @ b * jax.random.bernoulli(jax.random.key(seed), 0.9, (512, 512)),
          "s32[] f32[512,4096] f32[4096,512]"),
     ],
+    "whole_sort": [
+        (True, lambda x: jnp.sort(x)[:, -5:], "f32[64,4096]"),
+        (True, lambda x: jnp.argsort(x)[:, ::-1][:, :5], "f32[64,4096]"),
+        (True, lambda x: (lambda y: y[-1] - y[0])(jnp.sort(x, axis=0)), "f32[4096,64]"),  # a minimum and a maximum
+        (True, lambda x: lax.fori_loop(0, 9, lambda _, c: jnp.tanh(c - jnp.sort(c)[-3]), x), "f32[4096]"),
+        (False, lambda x: lax.top_k(x, 5), "f32[64,4096]"),
+        (False, lambda x: jnp.sort(x)[:, -1000:], "f32[64,4096]"),
+        (False, lambda x: (jnp.sort(x), jnp.sort(x)[:, -5:]), "f32[64,4096]"),
+        (False, lambda x: jnp.sort(x)[:, ::512], "f32[64,4096]"),
+        (False, lambda x: jnp.median(x, axis=-1), "f32[64,4096]"),
+        (False, lambda x: lax.fori_loop(0, 9, lambda _, c: jnp.sort(c) * 2, x)[-5:], "f32[4096]"),
+        (False, lambda x, a: jnp.sort(x)[-5:].sum() * (a @ a), "f32[64] f32[512,512]"),
+    ],
     "rejection_sampling": [
         (True, lambda seed, x: jax.random.poisson(jax.random.key(seed), x), "s32[] f32[4000]"),
         (True, lambda seed, x: truncated(jax.random.key(seed), x), "s32[] f32[4000]"),
@@ -178,6 +191,20 @@ CASES = {
          "f32[256,256] f32[256,256] f32[128,256]"),
     ],
 }  # fmt: skip
+
+
+def test_gpus_find_at_most_sixteen_without_a_sort():
+    for kept, expected in ((16, True), (17, False)):
+        found = said(lambda x: jnp.sort(x)[:, -kept:], "f32[64,4096]", "gpu")  # noqa: B023, called at once
+        assert ("whole_sort" in found) is expected
+
+
+def test_a_choice_by_sorting_has_its_own_advice():
+    def choose(seed, n=100_000):
+        return jax.random.choice(jax.random.key(seed), n, (64,), replace=False)
+
+    (fix,) = [each.fix for each in findings_on(compiled(choose, "s32[]"), "cpu") if each.code == "whole_sort"]
+    assert fix.startswith("k different random indices")
 
 
 def said(function, arguments, platform="cpu"):

@@ -134,7 +134,7 @@ FINDINGS: tuple[ProgramFact, ...] = tuple(within("item", (
 TRANSFERS: tuple[ProgramFact, ...] = tuple(within("item", (
     Fact("direction", TEXT, "host_to_device, device_to_host"),
     Fact("count", COUNT, "Samples of the stack in which such a copy was seen"),
-    Fact("seconds", SECONDS, "Time of all of these copies: an estimate"),
+    Fact("seconds", SECONDS, "Time of all of these copies, those to the host with the wait for the value: an estimate"),
     Fact("place", TEXT, "file:line", "where.text"),
 )))  # fmt: skip
 TIMELINE: tuple[ProgramFact, ...] = (

@@ -279,7 +279,8 @@ def parts_beside(program: ProgramResult) -> Iterator[list[Piece]]:
 
 
 _COPIES_REMARK = Prose(
-    "By samples, which show the lines, not the number of copies: JAX_TRANSFER_GUARD=log makes JAX log each of them."
+    "By samples, which show the lines, not the number of copies: JAX_TRANSFER_GUARD=log makes JAX log each of them. "
+    "A copy to the host first waits for its value, and the time is that of both."
 )
 
 

@@ -25,6 +25,7 @@ from jaxprof.analysis.programs.sentences import note_text, window_text
 from jaxprof.analysis.programs.steps import IterationSeries, StepFigures, iteration_series, loops, loops_around
 from jaxprof.base.grouping import grouped, totals
 from jaxprof.base.text import exception_line, safe
+from jaxprof.base.units import seconds
 from jaxprof.base.values import frozen
 from jaxprof.events import (
     NOWHERE,
@@ -502,7 +503,11 @@ class ProgramResult:
             return found
         waits = wait_after(self.sample_windows, self.hot.key) if self.hot.key is not None else None
         if waits is not None and waits[1] > self.hot.own_seconds:
-            reason = f"its calls only queued work, and the wait for it is at {waits[0].short(self.directory)}"
+            line, waited = waits
+            reason = (
+                f"its calls only queued work ({seconds(self.hot.own_seconds, 2)}), and {line.short(self.directory)} "
+                f"waits for it ({seconds(waited, 2)})"
+            )
             return dataclasses.replace(found, reason=reason, needs_seconds=None)
         if not found.seconds and self.compiles:
             return dataclasses.replace(found, reason="what it compiled ran too briefly for a sample")
