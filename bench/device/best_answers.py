@@ -1,6 +1,6 @@
 # about: all scores are sorted for the ten best
 # cause: kernel far below
-# expect: slow_kernel
+# expect: whole_sort | slow_kernel
 # run: best
 # mended: best_by_top_k
 import jax

@@ -1,6 +1,6 @@
 # about: a minibatch without replacement sorts as many random numbers as there are rows
 # cause: kernel far below
-# expect: slow_kernel
+# expect: whole_sort | slow_kernel
 # run: step
 # mended: step_shifted
 # differs: other random numbers

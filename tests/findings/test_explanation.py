@@ -207,6 +207,17 @@ def test_kernels_cost_no_more_of_a_call_than_they_ran(kernel_seconds, most):
     assert weights.shares == {"fusion.1": 1.0}
 
 
+@pytest.mark.parametrize(("kind", "known"), [(H200, "its ceilings"), ("a device that nobody knows", "its work")])
+def test_kernels_of_a_partly_recorded_call_cost_parts_of_all(kind, known):
+    """Ops that went on in threads without a record took longer than is recorded."""
+    gaps = e.TrustReported(run="r1", kind="run", rows=[e.TrustCheck(code="unrecorded", verdict="doubt")])
+    of = session(measured(kind=kind), sessions.kernels("r1", fusion_1=1e-5), gaps)
+    weights = weights_of_call(of, of.runs["r1"], module_of(of, of.runs["r1"]))
+    assert weights.seconds == pytest.approx(1e-3), known
+    assert len(weights.shares) > 1
+    assert sum(weights.shares.values()) == pytest.approx(1.0)
+
+
 def test_the_longest_kernel_is_that_of_all_captures_together():
     first = [*measured(), sessions.kernels("r1", fusion_1=1e-3, fusion_2=2e-3)]
     longest = longest_kernel(session(first, measured("r2"), sessions.kernels("r2", fusion_1=5e-3)))

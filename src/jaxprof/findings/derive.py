@@ -54,7 +54,7 @@ def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Ex
         from jaxprof.findings.program_result import function_request, program_result
 
         recorded.append(program_result(session, run.id))
-    has_capture = any(run.plan.how == IMPORTED for run in session.runs.values())
+    has_capture = any(run.plan.how == IMPORTED or run.measured for run in session.runs.values())
     items: list[Finding | Abstention] = []
     for program in recorded:
         items += program_findings(session, program, name)

@@ -13,7 +13,7 @@ from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding, Scope
 from jaxprof.findings.explanation import code_line, rank
 from jaxprof.findings.hlo import CHECKS, findings, line_of
-from jaxprof.findings.hlo.scene import lines_of
+from jaxprof.findings.hlo.scene import Scene, lines_of
 from jaxprof.findings.slow_kernels import SLOW_KERNEL, slow_kernels
 from jaxprof.hlo.kernels.dataflow import Value
 from jaxprof.hlo.kernels.execution import functions_of_calls
@@ -48,8 +48,9 @@ class KernelWeights:
 
 
 def weights_of_call(session: Session, run: Run, module: Module) -> KernelWeights:
-    """Return the kernels of a measured or compiled function as parts of one call. The weights come from its capture,
-    else from the least times on its device, else they are unknown."""
+    """Return the kernels of a measured or compiled function as parts of one call. The weights come from its capture if
+    that recorded all of the call, else from the least times on its device, else, if there is a capture, from the work
+    of each kernel; otherwise they are unknown."""
     from jaxprof.analysis.runs.run_result import (
         result,
     )  # imports the statistics, which a module of a file does not need
@@ -58,7 +59,10 @@ def weights_of_call(session: Session, run: Run, module: Module) -> KernelWeights
     median, low, high = (summary.median, summary.low, summary.high) if summary is not None else (None, None, None)
     captured = measure_kernels(session, run.id)
     captured_seconds = sum(kernel.self_seconds for kernel in captured.kernels) if captured is not None else 0.0
-    if captured is not None and captured_seconds > 0:
+    checks = (check for kind in run.measured if kind in run.trust for check in run.trust[kind].rows)
+    # Where the runtime continued ops on threads that it does not record, their times are some part of what they took.
+    partial = any(check.code == "unrecorded" and check.verdict == "doubt" for check in checks)
+    if captured is not None and captured_seconds > 0 and not partial:
         shares = {kernel.name: kernel.self_seconds / captured_seconds for kernel in reversed(captured.kernels)}
         calls = [kernel.per_call_seconds for kernel in captured.kernels]
         known = sum(seconds for seconds in calls if seconds is not None) or None
@@ -72,7 +76,13 @@ def weights_of_call(session: Session, run: Run, module: Module) -> KernelWeights
     machine = machine_of_run(run, ceilings_for(session, run))
     ranked = ranking_on(machine, module, kernels(module), None)
     if ranked.basis != "least":
-        return KernelWeights(scope="call")
+        if not partial or median is None:
+            return KernelWeights(scope="call")
+        scene = Scene(module, platform_of(module))
+        works = {kernel.name: scene.work(kernel) for kernel in scene.kernels}
+        whole = sum(works.values()) or 1.0
+        shares = {name: work / whole for name, work in works.items()}
+        return KernelWeights(scope="call", shares=shares, seconds=median, low=low, high=high)
     every = range(len(ranked))
     shares = {row.kernel.name: row.share for row in ranked.rows(every) if row.share is not None}
     seconds = median
