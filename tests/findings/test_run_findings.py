@@ -252,6 +252,9 @@ def explained(*findings, abstentions=()):
         # copies are told once, by their kernels where these have a time
         ([finding("host_transfer", seconds=1.0), finding("copies_in_steps", seconds=1.0)], "host_transfer"),
         ([finding("host_transfer"), finding("copies_in_steps", seconds=1.0)], "copies_in_steps host_transfer"),
+        ([finding("large_constant", bytes=8), finding("captured_constants", bytes=8)], "captured_constants"),
+        ([finding("large_constant", bytes=9), finding("captured_constants", bytes=8)],
+         "large_constant captured_constants"),
     ],
 )  # fmt: skip
 def test_the_order_of_findings_and_which_of_them_are_one(findings, order):

@@ -107,11 +107,15 @@ def make_explanation(
     from_file = session.from_file
     findings = [replace(item, from_file=from_file and bool(item.verify)) for item in items if isinstance(item, Finding)]
     # Another finding reports the cost already: kernels that copy, by their name, the copies in a capture's steps; and
-    # whatever else costs avoidable time, the missing cache, which nearly every run has.
+    # whatever else costs avoidable time, the missing cache, which nearly every run has. The constants of a program have
+    # the line of their function where its recording has them, too.
     costly = {finding.code for finding in findings if finding.seconds}
     left_out = {"copies_in_steps"} if "host_transfer" in costly else set()
     if costly - {"cache_off", *_DOUBTFUL}:
         left_out.add("cache_off")
+    captured = max((finding.bytes or 0 for finding in findings if finding.code == "captured_constants"), default=0)
+    if any(finding.code == "large_constant" and 0 < (finding.bytes or 0) <= captured for finding in findings):
+        left_out.add("large_constant")
     ranked = sorted(
         _merge_runs(finding for finding in findings if finding.code not in left_out),
         key=lambda each: rank(each, program),

@@ -504,10 +504,9 @@ class ProgramResult:
         waits = wait_after(self.sample_windows, self.hot.key) if self.hot.key is not None else None
         if waits is not None and waits[1] > self.hot.own_seconds:
             line, waited = waits
-            reason = (
-                f"its calls only queued work ({seconds(self.hot.own_seconds, 2)}), and {line.short(self.directory)} "
-                f"waits for it ({seconds(waited, 2)})"
-            )
+            queued = f" ({seconds(self.hot.own_seconds, 2)})" if self.hot.own_seconds else ""
+            waiting = f"{line.short(self.directory)} waits for it ({seconds(waited, 2)})"
+            reason = f"its calls only queued work{queued}, and {waiting}"
             return dataclasses.replace(found, reason=reason, needs_seconds=None)
         if not found.seconds and self.compiles:
             return dataclasses.replace(found, reason="what it compiled ran too briefly for a sample")
