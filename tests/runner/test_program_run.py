@@ -46,11 +46,8 @@ class Told:
     def end(self, patience_seconds):
         self.returncode = self._code
 
-    def interrupt(self):
-        self.asked.append("interrupt")
-
-    def terminate(self):
-        self.asked.append("terminate")
+    def signal(self, number):
+        self.asked.append(number)
 
     def kill(self):
         self.asked.append("kill")
@@ -175,7 +172,7 @@ def test_each_cancel_ends_the_program_more_firmly(stage):
     one.begin()
     for _ in range(4):
         one.scheduler.cancel_all()
-    assert told.asked == ["interrupt", "terminate", "kill", "kill"]
+    assert told.asked == [signal.SIGINT, signal.SIGTERM, "kill", "kill"]
 
 
 STUBBORN = """
@@ -215,7 +212,7 @@ def test_a_kill_after_sigterm_is_no_lack_of_memory(asked):
         while not process.read(SECONDS):
             pass
         if asked:
-            process.terminate()
+            process.signal(signal.SIGTERM)
         process.signal(signal.SIGKILL)
         while not process.over:
             process.read(SECONDS)
@@ -270,7 +267,7 @@ def test_a_program_is_ended_although_nobody_reads_what_it_sends(monkeypatch):
     process = unrecorded("trap '' INT TERM; kill -STOP $$; while :; do sleep 0.05; done")
     try:
         until(lambda: is_stopped(process.pid))
-        process.interrupt()
+        process.signal(signal.SIGINT)
         until(lambda: not process.alive)
         assert (process.returncode, process.end_request()) == (-signal.SIGKILL, signal.SIGINT)
     finally:
@@ -285,12 +282,12 @@ def test_a_handled_first_interrupt_leaves_all_the_time(monkeypatch):
         while not process.read(SECONDS):
             pass
         process._heartbeat(Heartbeat(handled=[signal.SIGINT]))
-        process.interrupt()
+        process.signal(signal.SIGINT)
         process._heartbeat(Heartbeat(handled=[]))
         time.sleep(1)  # five times as long as it would have otherwise
         assert process.alive
         began = time.monotonic()
-        process.interrupt()
+        process.signal(signal.SIGINT)
         until(lambda: not process.alive)
         assert time.monotonic() - began >= 0.2, "the second one is the first that counts"
         assert process.end_request() == signal.SIGINT

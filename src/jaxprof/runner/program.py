@@ -208,12 +208,6 @@ class ProgramProcess(ChildProcess):
             self._is_ending = True  # not by `threading`, whose lock the interrupted thread may hold
             _thread.start_new_thread(self._end_when_due, ())
 
-    def interrupt(self) -> None:
-        self.signal(signal.SIGINT)
-
-    def terminate(self) -> None:
-        self.signal(signal.SIGTERM)
-
     def explain(self) -> WorkerError:
         """Return why the program has ended. SIGKILL some time after SIGTERM comes from its launcher, not from a lack of
         memory."""

@@ -12,7 +12,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -198,8 +198,10 @@ class ProgramScheduler(RecordingScheduler):
         if run != self._run or self._process is None:
             return
         self._cancel_requests += 1
-        steps: tuple[Callable[[], None], ...] = (self._process.interrupt, self._process.terminate, self._process.kill)
-        steps[min(self._cancel_requests, len(steps)) - 1]()
+        if self._cancel_requests > 2:
+            self._process.kill()
+        else:
+            self._process.signal(signal.SIGINT if self._cancel_requests == 1 else signal.SIGTERM)
 
     def cancel_all(self) -> None:
         self.cancel(self._run)

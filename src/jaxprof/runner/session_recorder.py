@@ -143,9 +143,8 @@ def closing(run: Run, finished: RunFinished) -> RunClosed:
     samples = run.samples("run")
     summary = None
     if samples:
-        from jaxprof.analysis.runs.run_result import (
-            steady_summary,  # imports numpy: a program has no samples of its own
-        )
+        # It imports numpy: a program has no samples of its own.
+        from jaxprof.analysis.runs.run_result import steady_summary
 
         summary = steady_summary(run)
     began, ended = run.started_seconds, run.ended_seconds

@@ -188,12 +188,8 @@ class Group:
         has succeeded, with its process closed. `next_block`: returns the number of a block."""
         self.sides = sides
         self._recorder = recorder
-        self._environment_for, self._start, self._after_first, self._next_block = (
-            environment_for,
-            start,
-            after_first,
-            next_block,
-        )
+        self._environment_for, self._start = environment_for, start
+        self._after_first, self._next_block = after_first, next_block
         self._launches = max(side.plan.spec.launches for side in sides)
         self._warned: set[tuple[str, str]] = set()
         platforms = [side.plan.spec.device.partition(":")[0] for side in sides]
