@@ -167,7 +167,17 @@ def first_compile(seconds, *others, waited=30.0):
     return [of(stage, *during, is_live=True), *after]
 
 
+def interrupted(ended_seconds):
+    """A job that was interrupted at 50 s, whose first process had ended before and waited for the others, which stood
+    in a collective."""
+    waits = [made.sampled(at, 1.0, {"device_busy": 1.0}) for at in range(20, 50)]
+    ends = {"exit_code": 130, "wall": 50.0}
+    left = [made.sampled(at, 1.0, {"device_busy": 1.0}) for at in range(20, ended_seconds)]
+    return [of(*loop(), *left, **ends), *[of(*loop(), *waits, made.stands(**IN_COLLECTIVE), **ends)] * 3]
+
+
 FOUND = {
+    "one had ended, and the others waited for it": (interrupted(20), "process_standstill 0"),
     "one does not come out of its first compile": (first_compile(60, 1.0, 15.0), "process_standstill 0"),
     "one sleeps, and the others wait in a collective": (hanging(), "process_standstill 0"),
     "one sleeps before its first step": (before_steps(seconds=46.0), "process_standstill 0"),
@@ -274,6 +284,7 @@ FOUND = {
 OUTSIDE = made.steady(1, {"device_busy": 1.0}, [made.line(7, 1.0, "device_busy", loop=None)])
 """A second of work that is in no loop."""
 NOTHING = {
+    "one ended ten seconds before the others were interrupted": interrupted(40),
     "all wait until another has joined": before_steps(**JOINING, seconds=46.0),
     "a first compile that takes half a minute": first_compile(30, 1.0, 1.0, waited=25.0),
     "a first compile that took nearly as long elsewhere": first_compile(60, 1.0, 35.0, waited=25.0),

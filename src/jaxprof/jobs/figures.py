@@ -267,6 +267,8 @@ class ProcessFigures:
     """The user's line with the most time in the last sample windows."""
     is_over: bool = False
     """Whether its program has ended, though its process may wait for others in its exit handlers."""
+    ending_seconds: float = 0.0
+    """Seconds from the end of its program to that of the process, in its exit handlers."""
     directory: str = ""
     """Folder in which its program was started."""
 
@@ -359,6 +361,7 @@ def process_figures(index: int, path: str, session: Session) -> ProcessFigures:
         longest_compile_seconds=max(map(row_seconds, result.compiles), default=0.0),
         last_line=_last_line(result),
         is_over=result.ended or run.over,
+        ending_seconds=result.ending_seconds,
         directory=result.directory,
     )
 

@@ -28,6 +28,8 @@ from jaxprof.jobs.figures import ProcessFigures
 from jaxprof.session.files import path_word
 
 _FAILED = ("failed", "crashed", "interrupted")
+_ENDED = ("ok", "running")
+"""Statuses of a process whose program has ended by itself: the process itself may wait for others."""
 STANDS = "standing still"
 """Status of a process that stands still."""
 
@@ -47,7 +49,7 @@ def standing(processes: Sequence[ProcessFigures]) -> Standing | None:
     """Return how the job stands still; None if it goes on, if it is over, or if a failed process explains it."""
     if any(process.status in _FAILED for process in processes):
         return None
-    there = [process for process in processes if not process.is_over or process.status == "cancelled"]
+    there = _at_work(processes)
     still = [process for process in there if process.standstill is not None and process.standstill.is_long]
     # Those of which no iteration is known yet stand only where others witness it: some wait on their device, and all
     # the rest do nothing, or do not come out of a compile. It may take its time, but not far longer than theirs did.
@@ -63,7 +65,7 @@ def standing(processes: Sequence[ProcessFigures]) -> Standing | None:
     if not still:
         return None
     still += first
-    gone = [process for process in processes if process.is_over and process.status in ("ok", "running")]
+    gone = [process for process in processes if process not in there and process.status in (*_ENDED, "cancelled")]
     if len(still) == len(there):
         blamed, why = _differing(still, gone)
         if blamed or all(_state(process).is_one for process in still):
@@ -75,12 +77,22 @@ def standing(processes: Sequence[ProcessFigures]) -> Standing | None:
     return Standing(tuple(alone), (), "") if alone else None
 
 
+def _at_work(processes: Sequence[ProcessFigures]) -> list[ProcessFigures]:
+    """Return the processes whose programs go on, or did when they were interrupted. One whose program missed no
+    iteration, and that was in its exit handlers for much longer than others, had ended by itself and waited for them.
+    """
+    interrupted = [process for process in processes if process.status == "cancelled"]
+    least = min((process.ending_seconds for process in interrupted), default=0.0) + LEAST_SECONDS
+    left = [process for process in interrupted if process.standstill is None and process.ending_seconds >= least]
+    return [process for process in processes if not process.is_over or (process in interrupted and process not in left)]
+
+
 def find_awaited(processes: Sequence[ProcessFigures], count: int) -> Iterator[Finding]:
     """Yield the processes that are elsewhere while the others wait, of a job in which `standing` finds no standstill.
 
     One that evaluates alone does the same as one that never comes out of a loop of its own: no cause is named.
     """
-    there = [process for process in processes if not process.is_over or process.status == "cancelled"]
+    there = _at_work(processes)
     waiting = [each for each in there if each.standstill is not None and each.standstill.on_device]
     elsewhere = [process for process in there if process not in waiting]
     if len(elsewhere) > len(waiting) or {process.status for process in processes} & {*_FAILED, "unknown"}:
