@@ -9,6 +9,7 @@ from folding import changed, fold
 from golden import finding_text, held_cases
 from jaxprof import events as e
 from jaxprof.events.finding import Finding
+from jaxprof.findings.explanation import rank
 from jaxprof.findings.program_result import program_result
 from jaxprof.findings.programs.claims import Claims
 from jaxprof.report.program_words import condition
@@ -913,6 +914,17 @@ def test_wait_before_any_iteration_is_no_work_of_a_loop():
     assert "data_waits" in codes(*waits)
     stands = made.stands(35.0, call="open()", usual_seconds=0.0, longest_seconds=0.0)
     assert codes(*waits, stands, ended(130)) == []
+
+
+def test_an_import_leads_less_than_what_is_avoidable():
+    slow = only("slow_import", below("imports", 3.0, 2, "tables"))
+    assert rank(slow) > rank(replace(slow, seconds=2.0, at_most=False))
+
+
+@pytest.mark.parametrize(("count", "words"), [(3, "3 times, each time as a"), (1, "once, as a new function object")])
+def test_new_function_objects_are_counted_in_words(count, words):
+    rows = again("new_function", count, checksum=7, compile_seconds=0.5)
+    assert words in only("recompile_in_loop", *rows).message
 
 
 @pytest.mark.parametrize(("library", "own"), [("flows.train", 0), ("", 20), ("flows.train", 30)])

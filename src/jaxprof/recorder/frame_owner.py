@@ -44,10 +44,12 @@ def file_kind(file: str) -> str:
 
 
 def package_of(file: str) -> str:
-    """Return the package of a library's file: `equinox`, `flax.nnx`; empty for a file outside the package folders."""
+    """Return the package of a library's file: `equinox`, `flax.nnx`, `jaxopt` for what is in `jaxopt/_src`; empty for
+    a file outside the package folders."""
     for folder in _PACKAGE_FOLDERS:
         if folder in file:
-            return ".".join(file.rpartition(folder)[2].split(os.sep)[:-1][:2])
+            names = file.rpartition(folder)[2].split(os.sep)[:-1][:2]
+            return ".".join(name for name in names if not name.startswith("_"))
     return ""
 
 

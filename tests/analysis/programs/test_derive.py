@@ -33,6 +33,17 @@ def test_the_time_line_adds_up_whatever_was_seen(stretches, wall):
     assert found.wall_seconds >= wall
 
 
+@pytest.mark.parametrize(("share", "line"), [(0.05, None), (0.9, 85)])
+def test_brief_loop_of_a_library_is_not_the_programs(share, line):
+    inside = made.line(88, share, "device_busy", "step", kind="compiled")
+    inside["at"] = [{**inside["at"][0], "library": True}]
+    outside = made.line(101, 1 - share, "device_busy", "fit", kind="compiled", loop=None)
+    events = [*made.steady(10, {"device_busy": 1.0}, [inside, outside]), made.steps(100, 0.01, lines={88: 1.0})]
+    found = made.result(*events)
+    assert found.loops[0].where.line == 85
+    assert (found.hot.where and found.hot.where.line, found.steps and found.steps.where.line) == (line, line)
+
+
 def test_unseen_time_comes_last():
     found = made.result(made.sampled(2, 3.0, {"compile": 1.0, "device_busy": 2.0}), wall=10.0)
     assert (found.timeline[-1].state, found.timeline[-1].seconds) == (NOT_SEEN, pytest.approx(7.0))

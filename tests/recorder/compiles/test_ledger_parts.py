@@ -500,6 +500,7 @@ def test_library_between_the_line_and_jax_is_named():
 
     where, library = called(inner["fit"], outer["fit"])
     assert (where.file, library) == (__file__, "flows.train")
+    assert places.package_of("/venv/lib/site-packages/flows/_src/fit.py") == "flows"
     assert called()[1] == ""
 
 

@@ -150,6 +150,10 @@ class HotLoop:
         return part_of(spot, self.key, self.working, self.eager, self.plain)
 
 
+LIBRARY_SHARE = 0.2
+"""Least share of JAX's work, if it works in no loop of the user's, that makes a library's loop the hot one."""
+
+
 def find_hot_loop(spots: Sequence[Spot], rows: Sequence[Compiled]) -> LoopKey | None:
     """Return the hot loop; None if JAX works in no loop. First compilations in a loop do not count."""
     lines = {(where.file, where.line) for row in recompilations(rows) if (where := row.called_from)}
@@ -168,8 +172,15 @@ def find_hot_loop(spots: Sequence[Spot], rows: Sequence[Compiled]) -> LoopKey | 
             if counts(spot, first)
         )
 
-    # Samples may miss calls of microseconds; the compilations in the loop then identify it.
-    return of(library=False) or of(library=True) or of(library=False, first=True)
+    def is_much(key: LoopKey | None) -> bool:
+        work = [spot for spot in spots if spot.kind in WORKS and spot.kind not in STAGES]
+        inside = sum(spot.seconds for spot in work if spot.site_in(key))
+        return inside >= LIBRARY_SHARE * sum(spot.seconds for spot in work)
+
+    # A brief loop in a call of a library is no loop of the program. Samples may miss calls of microseconds; the
+    # compilations in the loop then identify it.
+    library = of(library=True)
+    return of(library=False) or (library if is_much(library) else None) or of(library=False, first=True)
 
 
 @frozen

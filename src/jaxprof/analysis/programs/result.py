@@ -549,8 +549,13 @@ class ProgramResult:
 
     @property
     def steps(self) -> StepFigures | None:
-        """The hottest loop; None if no loop was found."""
-        return self.loops[0] if self.loops else None
+        """The hottest loop; None if no loop was found, or only one of a library that is not the hot loop."""
+        longest = self.loops[0] if self.loops else None
+        if longest is None or longest.where == self.hot.where:
+            return longest
+        sites = (site for spot in self.spots for site in spot.sites if site.library)
+        brief = any(SourceLocation(site.file, site.loop_line, site.function) == longest.where for site in sites)
+        return None if brief else longest
 
     def steps_per_second_of(self, other: ProgramResult) -> float | None:
         """Return the steps per second of the hottest loop; None if that of the `other` program is another loop: of a

@@ -63,19 +63,21 @@ def recompile_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding
     for function, reason in _unclaimed_recompiles(claims, "new_function", RECURS, alike=True):
         made = reason.called_from or function.defined_at
         line = f" at {made.short(result.directory)}" if made is not None else ""
+        call = "each call" if reason.count > 1 else "another call"
         once = (
-            f"Make it once: the lambda, the partial, the nested def or the jax.jit(...) that is made anew for each "
-            f"call{line} belongs before the loop or at module level; pass what changes as arguments."
+            f"Make it once: the lambda, the partial, the nested def or the jax.jit(...) that is made anew for {call}"
+            f"{line} belongs before the loop or at module level; pass what changes as arguments."
         )
         under_jit = (  # who makes the function may be a library: an optimizer, a solver
-            f"`{safe(function.function)}` runs outside any jit, on a function that is made anew for each call{line}: "
-            "make that call in one function under jax.jit, made once. Tracing it once makes the inner function once."
+            f"`{safe(function.function)}` runs outside any jit, on a function that is made anew for {call}{line}: "
+            "make that call in one function under jax.jit, made once. Tracing it once makes the inner function once; "
+            "what it computes with NumPy has to be jax.numpy there."
         )
         yield _recompile_finding(
             claims,
             function,
             reason,
-            f"{_times_text(reason.count)}, each time as a new function object",
+            f"{_times_text(reason.count)}, {'each time ' if reason.count > 1 else ''}as a new function object",
             made,
             own_fix=under_jit if function.op_by_op else _keep_each(function, reason) or once,
         )
