@@ -1141,6 +1141,12 @@ def test_loop_is_unrolled_where_operations_account_for_it(operations, is_unrolle
     assert (said.where.line, "lax.scan" in said.fix) == ((17, True) if is_unrolled else (22, False))
 
 
+def test_lines_of_a_library_are_named_after_the_users():
+    theirs = e.LineOperations(file="/venv/lib/site-packages/layers/dense.py", line=5, name="sin", share=0.9)
+    where = only("large_program", *large(60_000, 4.0, made_by=[theirs])).places
+    assert (where[0].short(made.FOLDER), where[-1].file) == ("train.py:20", theirs.file)
+
+
 @pytest.mark.parametrize(("share", "where"), [(0.6, "model.py:5"), (0.06, "train.py:20")], ids=["most", "few of many"])
 def test_large_program_names_the_line_of_its_operations(share, where):
     said = only("large_program", *large(60_000, 4.0, made_by=from_lines(L5=share)))

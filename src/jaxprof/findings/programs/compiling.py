@@ -14,6 +14,7 @@ from jaxprof.events import Compiled, LineOperations, SourceLocation
 from jaxprof.events.finding import Finding
 from jaxprof.events.programs import UNROLLED
 from jaxprof.findings.programs.claims import Claims, check
+from jaxprof.findings.programs.loop_lines import PACKAGE
 from jaxprof.findings.trials import shortening, work_text
 from jaxprof.session.files import path_word
 
@@ -189,12 +190,17 @@ def large_program(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
             f"the program of `{safe(function.function)}` has {integer(operations)} operations: tracing, lowering and "
             f"compiling it took {seconds(took)}, {percent(result.of_wall(took))} of the wall time"
             f"{_unroll_text(result, loops)}{_made_by_text(result, lines)}",
-            (*loops, *lines, function.defined_at, function.called_from),
+            _users_first(*loops, *lines, function.defined_at, function.called_from),
             own_fix=_LIBRARY_TRACED.format(traced, "the program in the persistent cache") if traced else None,
             function=function.function,
             seconds=took,
             saves_seconds=saves,
         )
+
+
+def _users_first(*places: SourceLocation | None) -> tuple[SourceLocation | None, ...]:
+    """Return the places with those in a library's files last, because they are not the reader's to change."""
+    return tuple(sorted(places, key=lambda place: place is not None and PACKAGE.search(place.file) is not None))
 
 
 @check(
@@ -233,7 +239,7 @@ def unfinished_compile(result: ProgramResult, _claims: Claims) -> Iterator[Findi
         has, then = ("has", "goes on") if goes_on else ("had", "was not over when the program was ended")
         yield Finding(
             f"{_STAGES[stage.stage]} `{safe(stage.function)}` {has} taken {seconds(took)}, {began}, and {then}{made}",
-            (*folded, *(loops if is_large else ()), *(lines if is_large else ()), stage.defined_at, stage.called_from),
+            _users_first(*folded, *((*loops, *lines) if is_large else ()), stage.defined_at, stage.called_from),
             own_fix=" ".join(fixes) if fixes or compiles else None,
             function=stage.function,
             seconds=took,

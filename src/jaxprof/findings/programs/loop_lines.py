@@ -32,7 +32,7 @@ _STALLED = (
     "One iteration took most of it, so that doing it less often saves nothing: look at what the line waited for then "
     "(a file, a server, a lock), and give it a timeout."
 )
-_PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\](\w+)")
+PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\](\w+)")
 
 
 def finding_of_lines(
@@ -49,7 +49,7 @@ def finding_of_lines(
     """Claim the spots, and return the finding about their lines; `within` follows their cost in its sentence. What is
     done in a library's loop is changed where the user calls it, unless the fix `of_library` is empty."""
     took = claims.take(spots)
-    package = _PACKAGE.search(result.hot.key[0]) if result.hot.library and result.hot.key is not None else None
+    package = PACKAGE.search(result.hot.key[0]) if result.hot.library and result.hot.key is not None else None
     if package is not None and of_library:
         own_fix = of_library.format(safe(package[1]))
     lines = {spot.location for spot in spots}
