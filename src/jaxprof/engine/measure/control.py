@@ -126,23 +126,18 @@ class Reporter:
         yield phase
         took = time.perf_counter() - began
         seconds = phase.seconds if phase.seconds is not None else took
-        self.end_phase(name, seconds if phase.measured else None, phase)
-        self.current_phase = ""
-
-    def end_phase(self, name: str, seconds: float | None, phase: PhaseReport | None = None) -> None:
-        """Report the end of a phase whose time was measured elsewhere."""
-        report = phase or PhaseReport()
         self.emit(
             PhaseEnded(
                 phase=name,
-                seconds=seconds,
-                bytes=report.bytes,
-                zero_copy=report.zero_copy,
-                page_faults=report.page_faults,
-                kernel_share=report.kernel_share,
-                note=report.note,
+                seconds=seconds if phase.measured else None,
+                bytes=phase.bytes,
+                zero_copy=phase.zero_copy,
+                page_faults=phase.page_faults,
+                kernel_share=phase.kernel_share,
+                note=phase.note,
             )
         )
+        self.current_phase = ""
 
     def warn(self, code: str, **values: str | int | float) -> None:
         """Report what makes the numbers mean less than they seem to; `session.fold` has the sentence."""

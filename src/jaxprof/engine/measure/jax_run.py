@@ -35,7 +35,7 @@ from jaxprof.engine.measure.static_leaves import as_jitted
 from jaxprof.engine.measure.transfer import Arguments, address, output_bytes, passes_through, transfer_in, transfer_out
 from jaxprof.engine.measure.trials import active as active_trial
 from jaxprof.engine.protocol.request import RunRequest
-from jaxprof.events import BuffersReported, CompileObserved, MemoryReported
+from jaxprof.events import BuffersReported, CompileObserved, MemoryReported, PhaseEnded
 from jaxprof.workloads.model import Variant
 
 Loop = Callable[[Iterable[tuple[Any, ...]]], None]
@@ -268,7 +268,7 @@ def _first_run(reporter: Reporter, calls: Calls, *, compiled: bool) -> tuple[Any
             seconds = phase.seconds = max(0.0, seconds - sum(stages.values()))
             for stage in ("trace", "lower", "compile"):
                 if stage in stages:
-                    reporter.end_phase(stage, stages[stage])
+                    reporter.emit(PhaseEnded(phase=stage, seconds=stages[stage]))
             phase.note = "first call, compilations excluded"
     if compiled:
         for warning in pitfalls.recompile_warnings(ledger, "first_call"):
