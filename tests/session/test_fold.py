@@ -17,7 +17,7 @@ from jaxprof.events.chunks import CHUNK_CHARACTERS, INLINE_BYTES, split
 from jaxprof.runner.session_recorder import SessionRecorder
 from jaxprof.session import Run, Session
 from jaxprof.session.log import LogWriter
-from jaxprof.session.log.codec import decode_header, decode_line
+from jaxprof.session.log.codec import decode_header, decode_line, encode_line
 from jaxprof.session.run import RunEnd
 from tapes import unpacked
 
@@ -320,3 +320,15 @@ def test_passes_that_cannot_be_are_left_out_with_a_notice(damage):
     session = program_events.session(kept, damaged)
     assert session.runs[RUN].program.iterations == [kept]
     assert len([notice for notice in session.notices if "iterations of a loop were left out" in notice]) == 1
+
+
+def test_windows_of_one_loop_share_what_is_the_same():
+    """Else an app that follows a program grows by 3 KB a second."""
+    line = e.SampledLine(file="/train.py", line=8, function="main", state="device_busy", kind="compiled", sites=[0])
+    sites = [e.LoopSite(file="/train.py", function="main", loop_line=7, last_line=9, line=8)]
+    window = e.ProgramSampled(run="r1", began_seconds=0.0, samples=9, lines=[line], sites=sites)
+    other = replace(window, sites=[replace(sites[0], line=9)])
+    windows = folded(*(decode_line(encode_line(each)) for each in (window, window, other))).program.sampled
+    assert windows == [window, window, other]
+    assert windows[0].sites is windows[1].sites
+    assert windows[0].lines[0].file is windows[2].lines[0].file

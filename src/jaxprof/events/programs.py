@@ -7,6 +7,7 @@ and it finishes. The events of this module are those that only a program has.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from sys import intern
 from typing import Any, TypeVar
 
 from jaxprof.base.values import field, frozen
@@ -327,6 +328,10 @@ class SampledLine:
     through: str = ""
     """The library whose Python code is between the line and the compiled function, such as `flax.nnx`. For the kind
     `callback`, the user's function that is called back."""
+
+    def __post_init__(self) -> None:
+        for name in ("file", "function", "state", "kind"):  # once in memory: each second of a loop shows the same lines
+            object.__setattr__(self, name, intern(str(getattr(self, name))))
 
     @property
     def location(self) -> SourceLocation:

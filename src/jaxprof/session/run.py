@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 
 from jaxprof import events as e
 from jaxprof.base.values import dataclass, field, frozen
@@ -131,6 +132,9 @@ class RecordedProgram:
 
     def apply(self, event: e.Event) -> None:
         """Fold one event of the program; other events are ignored."""
+        last = self.sampled[-1] if self.sampled else None
+        if isinstance(event, e.ProgramSampled) and last is not None and event.sites == last.sites:
+            event = replace(event, sites=last.sites)  # a list in memory for as long as the program is in the same loops
         kind = type(event)
         stood = self.standstill
         if isinstance(event, e.StandstillSeen) and event.over and stood is not None and not stood.over:
