@@ -22,6 +22,7 @@ from jaxprof.recorder.samples.classifier import Classifier
 from jaxprof.recorder.samples.loops import loops_at
 from jaxprof.recorder.samples.stack import Stack, read_stack
 from jaxprof.recorder.samples.states import (
+    CALL,
     CALLBACK,
     COMPILED,
     DATA,
@@ -541,6 +542,12 @@ def test_sample_after_a_wait_shows_where_the_lock_was_released(kind, forced, bec
     earlier = Seen(kind, seen.line, seen.sites).while_locked(forced=forced)
     assert earlier.kind == becomes
     assert (earlier.line.call == "") == (becomes == UNSEEN)
+
+
+@pytest.mark.parametrize(("whole", "becomes"), [(True, CALL), (False, UNSEEN)])
+def test_lock_in_a_loop_of_one_call_is_the_calls(whole, becomes):
+    seen = replace(Classifier().classify(_stack()), kind=COMPILED, is_all_of_its_loop=whole)
+    assert seen.while_locked(forced=False).kind == becomes
 
 
 def test_the_loops_that_tracing_unrolls_and_no_other_ones():

@@ -15,7 +15,7 @@ from typing import Any
 from jaxprof.recorder.cpython import instructions
 from jaxprof.recorder.frame_owner import JAX, LIBRARY, STDLIB, USER, package_of
 from jaxprof.recorder.samples.call_text import CallSpot, Span, is_a, is_foreign, look_up, maker_of, spot_of
-from jaxprof.recorder.samples.flow import feeds, has_other_work, is_between, statement_at
+from jaxprof.recorder.samples.flow import feeds, has_other_work, is_all_of_a_loop, is_between, statement_at
 from jaxprof.recorder.samples.loops import loops_at
 from jaxprof.recorder.samples.stack import SampledFrame, Stack
 from jaxprof.recorder.samples.states import (
@@ -206,9 +206,11 @@ class Classifier:
         if sites and kind in (HOST, READ, SYNC, TRANSFER) and self._is_between(stack):
             sites = tuple(replace(site, at=replace(site.at, between=True)) for site in sites)
         doubtful = kind == HOST and at == 0 and _may_be_compiled(stack, spot)
-        user = stack.frames[stack.user] if kind == DISPATCH and stack.user >= 0 else None
-        shared = user is not None and self.is_shared(user.code, user.spot.line)
-        return Seen(kind, line, sites, implicit, _path(stack), statements_of(stack), doubtful, shared)
+        user = stack.frames[stack.user] if stack.user >= 0 else None
+        shared = kind == DISPATCH and user is not None and self.is_shared(user.code, user.spot.line)
+        span = user.spot.span if kind == COMPILED and user is not None else None
+        whole = user is not None and span is not None and is_all_of_a_loop(user.code.co_filename, span)
+        return Seen(kind, line, sites, implicit, _path(stack), statements_of(stack), doubtful, shared, whole)
 
     def is_shared(self, code: CodeType, line: int) -> bool:
         """Return whether a line has other work beside that with JAX."""

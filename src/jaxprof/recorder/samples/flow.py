@@ -20,6 +20,7 @@ _READS = frozenset({"len", "range", "print", "enumerate", "zip", "float", "int",
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _COMPUTING = (ast.Call, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_NAMING = (ast.Name, ast.Constant, ast.Tuple, ast.keyword, ast.expr_context)
 
 
 @frozen
@@ -153,6 +154,22 @@ def has_other_work(file: str, line: int, work: Iterable[Span]) -> bool:
     return any(
         not any(is_within(span, span_of(call)) or is_within(span_of(call), span) for span in known) for call in calls
     )
+
+
+@functools.lru_cache(maxsize=256)
+def is_all_of_a_loop(file: str, at: Span) -> bool:
+    """Return whether the call `at` is all that its loop does, `for _ in range(n): state = step(state)`, so that Python
+    that holds the interpreter's lock there is that of the call."""
+    around = list(statements_around(tree_of(file), lambda part: is_within(at, span_of(part))))
+    if len(around) < 2 or not isinstance(around[-2], ast.For) or len(around[-2].body) != 1:
+        return False
+    loop, statement = around[-2], around[-1]
+    value = statement.value if isinstance(statement, ast.Assign | ast.Expr) else None
+    if not isinstance(value, ast.Call) or span_of(value) != at or statement is not loop.body[0]:
+        return False
+    parts = [part for part in ast.walk(statement) if part is not statement and part is not value]
+    counts = isinstance(loop.iter, ast.Call) and getattr(loop.iter.func, "id", "") == "range"
+    return counts and all(isinstance(part, _NAMING) for part in parts)
 
 
 def _waits_for_array(call: ast.Call) -> bool:
