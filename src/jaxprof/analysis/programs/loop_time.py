@@ -135,15 +135,12 @@ class HotLoop:
             return False
         return self.key[2] <= (location.line or 0) <= self.last_line
 
-    def is_accounted_for(self, spot: Spot) -> bool:
-        """Return whether iterations like the timed ones can make up what samples saw at the spot's line. Calls that
-        return at once only queue their work; the wait for it, of other calls, comes in iterations that were not timed.
-        """
-        site = spot.site_in(self.key)
-        if site is None:
-            return True
-        sampled = sum(other.seconds for line, other in _at_lines(self.spots, self.key) if line == site.line)
-        return self.times.accounts_for(site.line, sampled)
+    def accounted(self, spots: Sequence[Spot]) -> list[Spot]:
+        """Return those of these spots whose lines iterations like the timed ones can make up. Calls that return at once
+        only queue their work; the wait for it, of other calls, comes in iterations that were not timed."""
+        seconds = totals((line, spot.seconds) for line, spot in _at_lines(self.spots, self.key))
+        doubted = {line for line, sampled in seconds.items() if not self.times.accounts_for(line, sampled)}
+        return [spot for spot in spots if (site := spot.site_in(self.key)) is None or site.line not in doubted]
 
     def part(self, spot: Spot) -> str:
         """Return what the time at a spot goes to; `UNKNOWN` if that is not known."""
