@@ -23,7 +23,7 @@ from jaxprof.recorder.samples.call_text import (
     spot_of,
     tree_of,
 )
-from jaxprof.recorder.samples.flow import feeds, has_other_work, is_all_of_a_loop, is_between, span_of
+from jaxprof.recorder.samples.flow import feeds, has_other_work, is_all_work, is_between, span_of
 from tables import rows
 
 
@@ -177,8 +177,8 @@ for number in range(100):
 
 def program(folder, in_method, in_loop):
     """The file with these statements in its two loops, as old as a program that runs, and its tree."""
-    for cached in (tree_of, source_lines, is_all_of_a_loop):
-        cached.cache_clear()
+    tree_of.cache_clear()
+    source_lines.cache_clear()
     path = folder / "program.py"
     path.write_text(TRAINER.format(in_method, in_loop))
     os.utime(path, (0, 0))
@@ -195,30 +195,34 @@ def span(tree, text, after):
 @pytest.mark.parametrize(
     ("body", "alone"),
     rows("""
-        state = step(state)             yes
-        step(state, 1, rate=number)     yes
-        a, b = step((a, b))             yes
-        state = step(state) + 1         no
-        state = step(load())            no
-        state = step(rows[number])      no
-        state = step(self.state)        no
-        rows[number] = step(state)      no
-        state = step(state); number     no
+        state = step(state)                       yes
+        step(state, 1, rate=number)               yes
+        a, b = step((a, b))                       yes
+        y = step(x); y.block_until_ready()        yes
+        y = step(x); jax.block_until_ready(y)     yes
+        state = step(state) + 1                   no
+        state = step(load())                      no
+        state = step(rows[number])                no
+        state = step(self.state)                  no
+        rows[number] = step(state)                no
+        state = step(state); number               no
+        state = step(state); log(number)          no
+        y = step(x); read().block_until_ready()   no
     """),
 )
-def test_call_that_is_all_of_its_loop(tmp_path, body, alone):
-    """What an attribute or an index takes, no name shows: they may run Python of their own."""
+def test_loop_that_is_all_work(tmp_path, body, alone):
     file, tree = program(tmp_path, "pass", body)
-    (call,) = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "step"]
-    assert is_all_of_a_loop(file, span_of(call)) is (alone == "yes")
+    work = [span_of(node) for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "step"]
+    assert is_all_work(file, work[0], work) is (alone == "yes")
+    assert not is_all_work(file, work[0], [])
 
 
-def test_call_in_a_loop_over_a_generator_is_not_alone(tmp_path):
+def test_loop_over_a_generator_is_not_all_work(tmp_path):
     path = tmp_path / "program.py"
     path.write_text("for batch in batches():\n    state = step(state, batch)\nstep(state)\n")
     os.utime(path, (0, 0))
-    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
-    assert not any(is_all_of_a_loop(str(path), span_of(call)) for call in calls)
+    work = [span_of(node) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    assert not any(is_all_work(str(path), call, work) for call in work)
 
 
 @pytest.mark.parametrize(

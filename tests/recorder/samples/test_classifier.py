@@ -544,9 +544,10 @@ def test_sample_after_a_wait_shows_where_the_lock_was_released(kind, forced, bec
     assert (earlier.line.call == "") == (becomes == UNSEEN)
 
 
+@pytest.mark.parametrize("kind", [COMPILED, SYNC])
 @pytest.mark.parametrize(("whole", "becomes"), [(True, CALL), (False, UNSEEN)])
-def test_lock_in_a_loop_of_one_call_is_the_calls(whole, becomes):
-    seen = replace(Classifier().classify(_stack()), kind=COMPILED, is_all_of_its_loop=whole)
+def test_lock_in_a_loop_that_is_all_work_is_the_calls(kind, whole, becomes):
+    seen = replace(Classifier().classify(_stack()), kind=kind, is_all_work=whole)
     assert seen.while_locked(forced=False).kind == becomes
 
 

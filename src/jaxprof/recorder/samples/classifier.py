@@ -15,7 +15,7 @@ from typing import Any
 from jaxprof.recorder.cpython import instructions
 from jaxprof.recorder.frame_owner import JAX, LIBRARY, STDLIB, USER, package_of
 from jaxprof.recorder.samples.call_text import CallSpot, Span, is_a, is_foreign, look_up, maker_of, spot_of
-from jaxprof.recorder.samples.flow import feeds, has_other_work, is_all_of_a_loop, is_between, statement_at
+from jaxprof.recorder.samples.flow import feeds, has_other_work, is_all_work, is_between, statement_at
 from jaxprof.recorder.samples.loops import loops_at
 from jaxprof.recorder.samples.stack import SampledFrame, Stack
 from jaxprof.recorder.samples.states import (
@@ -208,8 +208,9 @@ class Classifier:
         doubtful = kind == HOST and at == 0 and _may_be_compiled(stack, spot)
         user = stack.frames[stack.user] if stack.user >= 0 else None
         shared = kind == DISPATCH and user is not None and self.is_shared(user.code, user.spot.line)
-        span = user.spot.span if kind == COMPILED and user is not None else None
-        whole = user is not None and span is not None and is_all_of_a_loop(user.code.co_filename, span)
+        whole = False
+        if kind in (COMPILED, SYNC) and user is not None and user.spot.span is not None:
+            whole = is_all_work(user.code.co_filename, user.spot.span, self._work.spans(user.code))
         return Seen(kind, line, sites, implicit, _path(stack), statements_of(stack), doubtful, shared, whole)
 
     def is_shared(self, code: CodeType, line: int) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from jaxprof.base.values import frozen
@@ -156,20 +156,22 @@ def has_other_work(file: str, line: int, work: Iterable[Span]) -> bool:
     )
 
 
-@functools.lru_cache(maxsize=256)
-def is_all_of_a_loop(file: str, at: Span) -> bool:
-    """Return whether the call `at` is all that its loop does, `for _ in range(n): state = step(state)`, so that Python
-    that holds the interpreter's lock there is that of the call."""
+def is_all_work(file: str, at: Span, work: Sequence[Span]) -> bool:
+    """Return whether the loop around a place only counts, and does nothing but calls of JAX's `work` and waits for
+    results: `for _ in range(n): y = step(x); y.block_until_ready()`. Attributes and indices may run Python."""
     around = list(statements_around(tree_of(file), lambda part: is_within(at, span_of(part))))
-    if len(around) < 2 or not isinstance(around[-2], ast.For) or len(around[-2].body) != 1:
+    loop = around[-2] if len(around) > 1 else None
+    if not isinstance(loop, ast.For) or not isinstance(loop.iter, ast.Call) or ast.unparse(loop.iter.func) != "range":
         return False
-    loop, statement = around[-2], around[-1]
-    value = statement.value if isinstance(statement, ast.Assign | ast.Expr) else None
-    if not isinstance(value, ast.Call) or span_of(value) != at or statement is not loop.body[0]:
-        return False
-    parts = [part for part in ast.walk(statement) if part is not statement and part is not value]
-    counts = isinstance(loop.iter, ast.Call) and getattr(loop.iter.func, "id", "") == "range"
-    return counts and all(isinstance(part, _NAMING) for part in parts)
+    for statement in loop.body:
+        call = statement.value if isinstance(statement, ast.Assign | ast.Expr) else None
+        waits = isinstance(call, ast.Call) and getattr(call.func, "attr", "") == "block_until_ready"
+        if not isinstance(call, ast.Call) or not (waits or span_of(call) in work):
+            return False
+        known = [statement, call, *([call.func] if waits else [])]
+        if not all(part in known or isinstance(part, _NAMING) for part in ast.walk(statement)):
+            return False
+    return True
 
 
 def _waits_for_array(call: ast.Call) -> bool:

@@ -108,8 +108,8 @@ class Seen:
     """Whether the callee is unknown without reading the program's locals, and may be a compiled function."""
     shares_line: bool = False
     """Whether the line computes something besides its work with JAX, which may have held the interpreter's lock."""
-    is_all_of_its_loop: bool = False
-    """Whether its loop does nothing but this call."""
+    is_all_work: bool = False
+    """Whether its loop does nothing but such calls, and waits for their results."""
 
     @property
     def works(self) -> bool:
@@ -126,12 +126,12 @@ class Seen:
         """Return the interpretation for a sample that had to wait for the interpreter's lock.
 
         The thread was not in this call, which releases the lock, but in Python before it or inside it, at an unknown
-        line; inside it if the loop does nothing else. A holder that was `forced` to hand the lock over was at this
+        line; inside a call if the loop does nothing else. A holder that was `forced` to hand the lock over was at this
         line, unless the line calls a compiled function. Loading, importing and copying hold the lock themselves, so
         they are what they appear to be, and so does a single operation after a `brief` wait, if its line does nothing
         else."""
         brief = brief and not self.shares_line
-        if self.kind == COMPILED and self.is_all_of_its_loop:
+        if self.kind in (COMPILED, SYNC) and self.is_all_work:
             return replace(self, kind=CALL)
         if self.kind in (COMPILED, SYNC) or (
             not forced and (self.kind == HOST or (self.kind == DISPATCH and not brief))
