@@ -168,6 +168,18 @@ CASES = {
         (False, lambda x: lax.fori_loop(0, 9, lambda _, c: jnp.sort(c) * 2, x)[-5:], "f32[4096]"),
         (False, lambda x, a: jnp.sort(x)[-5:].sum() * (a @ a), "f32[64] f32[512,512]"),
     ],
+    "multiplied_inverse": [
+        (True, lambda a, b: jnp.linalg.inv(a) @ b, "f32[256,256] f32[256]"),
+        (True, lambda a, b: b @ jnp.linalg.inv(a + a.T) @ b, "f32[256,256] f32[256]"),
+        (True, jax.vmap(lambda a, b: jnp.linalg.inv(a) @ b), "f32[9,64,64] f32[9,64,4]"),
+        (False, jnp.linalg.solve, "f32[256,256] f32[256]"),
+        (False, lambda a, b: jnp.linalg.inv(a) @ b, "f32[256,256] f32[256,256]"),
+        (False, lambda a, b: (jnp.linalg.inv(a), jnp.linalg.inv(a) @ b), "f32[256,256] f32[256]"),
+        (False, lambda a, b: jnp.diag(jnp.linalg.inv(a)) * b, "f32[256,256] f32[256]"),
+        (False, lambda a, b: lax.fori_loop(0, 99, lambda _, x: jnp.tanh(jnp.linalg.inv(a) @ x), b),
+         "f32[256,256] f32[256]"),  # once for many products
+        (False, lambda a, b, c: (jnp.linalg.inv(a) @ b, c @ c), "f32[16,16] f32[16] f32[512,512]"),
+    ],
     "rejection_sampling": [
         (True, lambda seed, x: jax.random.poisson(jax.random.key(seed), x), "s32[] f32[4000]"),
         (True, lambda seed, x: truncated(jax.random.key(seed), x), "s32[] f32[4000]"),

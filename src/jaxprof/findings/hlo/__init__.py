@@ -22,8 +22,9 @@ from jaxprof.hlo.text.model import Module, once_per_module
 CHECKS = (
     traffic.layout_copy, traffic.dtype_convert, compute.float64, traffic.broadcast_materialised,
     compute.tiny_kernels, traffic.padding, compute.odd_sizes, compute.rematerialisation, traffic.large_constant,
-    traffic.unused_output, traffic.host_transfer, compute.small_loop_body, compute.whole_sort, compute.attention_scores,
-    traffic.lost_donation, compute.upcast_product, compute.precise_product, traffic.resharding,
+    traffic.unused_output, traffic.host_transfer, compute.small_loop_body, compute.attention_scores,
+    compute.whole_sort, compute.multiplied_inverse, traffic.lost_donation, compute.upcast_product,
+    compute.precise_product, traffic.resharding,
     batched.grouped_convolution, batched.small_decompositions, batched.column_gather, batched.one_hot_product,
     draws.random_bits, draws.rejection_sampling, gradients.costly_backward,
     loops.whole_carry, loops.both_branches, loops.longest_lane, traffic.copy_traffic,

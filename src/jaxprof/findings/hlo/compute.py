@@ -278,6 +278,44 @@ _OF_RANDOM_ORDER = (
 _EXTENT = re.compile(r"\[(\d+):(\d+)(?::(\d+))?\]")
 
 
+@check(
+    "an inverse that is only multiplied",
+    "An inverse takes three times the work of the factorisation that it is made from, and has larger rounding errors "
+    "than a solution.",
+    "Solve in place of inverting: jnp.linalg.solve(a, b) for inv(a) @ b, jnp.linalg.solve(a.T, b.T).T for b @ inv(a), "
+    "jax.scipy.linalg.cho_solve if a is symmetric and positive definite. For several b, lu_factor once, and lu_solve.",
+    saves="part",
+)
+def multiplied_inverse(scene: Scene) -> Iterator[Finding]:
+    if "jit(inv)" not in scene.module.text:
+        return
+    inverting = [kernel for kernel in scene.kernels if _INVERTING.search(kernel.op_name)]
+    if not inverting or (share := scene.share(inverting)) < WORTH:
+        return
+    names = {kernel.name for kernel in inverting}
+    solving = {kernel for kernel in inverting if kernel.path.primitive == "triangular_solve"}
+    used = [passage for passage in scene.flow if passage.producer in solving and passage.consumer.name not in names]
+    outputs = {maker[0] if isinstance(maker, tuple) else maker for maker in scene.flow.outputs}
+    if not used or solving & outputs:
+        return
+    for passage in used:
+        # With half as many columns as the matrix has, solving takes as long as inverting.
+        others = sum(size for _, size in passage.consumer.operand_bytes) - passage.bytes_read
+        is_product = passage.consumer.path.primitive == "dot_general"
+        if passage.crossed or not is_product or 2 * others > passage.bytes_read:
+            return
+    inverse = str(used[0].shape.without_layout())
+    yield module_finding(
+        f"the inverse {inverse} is only multiplied, with fewer columns than half of its own: inverting is "
+        f"{percent(share)} of the program's work",
+        tuple(kernel.name for kernel in sorted(inverting, key=lambda kernel: -scene.work(kernel))),
+    )
+
+
+_INVERTING = re.compile(r"[/(]jit\(inv\)\)*/jit\(solve\)")
+"""`jnp.linalg.inv` within a function of the user's, perhaps under a `vmap`: it solves for the identity."""
+
+
 # -- precision ---------------------------------------------------------------------------------------------------------
 
 
