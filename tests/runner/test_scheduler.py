@@ -129,6 +129,8 @@ def test_a_silent_engine_is_told(tmp_path, monkeypatch):
     assert (warning.code, warning.message) == ("worker_silent", "the worker has given no sign of the run for 0.2 s")
     assert session.closed.reason == "interrupted"
     assert session.runs["r1"].shown.error == "the session ended before this run did (interrupted)"
+    shown = stage.scheduler.session.runs["r1"]
+    assert (shown.status, shown.error) == ("cancelled", session.runs["r1"].error), "not that we killed its engine then"
 
 
 @pytest.mark.parametrize(

@@ -38,15 +38,16 @@ _INSTALLED = re.compile(
     r"|[/\\]jaxprof[/\\](?:engine|measure|program|recorder)[/\\]"
 )
 """Files of installed packages, of Python itself, and of jaxprof where it compiles or records."""
+_EXAMPLES = re.compile(r"[/\\]jaxprof[/\\]workloads[/\\]catalogue[/\\]")
 PARTIAL = ".partial"
 PRIVATE = 0o600
 
 
 @lru_cache(maxsize=4096)
 def is_own(file: str) -> bool:
-    """Return whether the source file is the user's rather than an installed package's. A notebook cell is the
-    user's."""
-    return _INSTALLED.search(file) is None
+    """Return whether the source file is the user's rather than an installed package's. A notebook cell is the user's;
+    so are the workloads of jaxprof, whose lines are what there is to see of them."""
+    return _INSTALLED.search(file) is None or _EXAMPLES.search(file) is not None
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:

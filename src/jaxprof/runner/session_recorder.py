@@ -53,6 +53,8 @@ class SessionRecorder:
         self._batch: list[Event] = []
         self._flushed_seconds = time.monotonic()
         self._count = 0
+        self._is_closed = False
+        """Whether the session is over: what a child that was ended then still brings, or its end, is no part of it."""
         self._output_bytes: dict[str, int] = {}
         """Bytes that the children of a run printed, by run id."""
 
@@ -62,8 +64,10 @@ class SessionRecorder:
             return f"r{self._count}"
 
     def emit(self, event: Event) -> None:
-        """Record an event, stamped now if it has no time."""
+        """Record an event, stamped now if it has no time; none once the session is closed."""
         with self.lock:
+            if self._is_closed:
+                return
             if not event.monotonic_seconds:
                 event = replace(event, monotonic_seconds=time.monotonic())
             stamped = self.writer.append(event)
@@ -114,13 +118,14 @@ class SessionRecorder:
         """Close the open runs and the log; `before_the_end` is called with the whole session. A `reason` that has ended
         no run, such as a signal after the last one, is none: the session has finished."""
         with self.lock:
-            why = f"the session ended before this run did ({reason})"
+            why = "the session ended before this run did" + (f" ({reason})" if reason != "finished" else "")
             self.close_runs(list(self.session.runs), RunFinished(status="cancelled", error=why))
             if all(run.status != "cancelled" for run in self.session.runs.values()):
                 reason = "finished"
             if before_the_end is not None:
                 before_the_end(self.session)
             self.emit(SessionClosed(reason=reason))
+            self._is_closed = True
             self.flush()
             self.writer.close()
 

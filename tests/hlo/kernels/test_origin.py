@@ -167,6 +167,8 @@ def test_whose_file_it_is():
         <frozen runpy>                                     False
         /home/me/src/jaxprof/engine/measure/stages.py      False
         /home/jaxprof/train.py                             True
+        # an example of an installed jaxprof has lines to show
+        /v/lib/python3.12/site-packages/jaxprof/workloads/catalogue/arrays.py  True
     """):
         assert str(is_own(file)) == own
 
