@@ -173,6 +173,15 @@ async def test_parameters_are_checked_where_they_are_typed():
         ]
 
 
+async def test_what_is_named_so_comes_first_in_a_filter():
+    async with walking(MIDDLE) as walk:
+        await ready(walk)
+        listed = walk.find(StartList)
+        await walk.press("/ 's")  # also in the description of all
+        await walk.until(lambda: listed.keys == ["selu", "hessian", "matmul"])
+        assert listed.current == "selu"
+
+
 @pytest.mark.parametrize("keys", ["/ 'selu", "down"])
 async def test_enter_twice_starts_the_runs_once(keys):
     async with walking(MIDDLE) as walk:

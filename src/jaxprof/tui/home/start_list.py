@@ -265,6 +265,19 @@ class StartList(RowList[StartRow], keys="start"):
         hosts = entry.job.hosts if entry.job is not None else [entry.header.host] if entry.header is not None else []
         return " ".join([row.title, entry.name, *hosts, *(plan.spec.device for plan in entry.planned)])
 
+    def left_by_filter(self) -> dict[Hashable, StartRow | Heading]:
+        """Return the rows that the filter leaves, those first that are named so: Enter chooses the first one."""
+        left = super().left_by_filter()
+        if not self._words:
+            return left
+        titles = {key: row.title.casefold() for key, row in left.items() if not isinstance(row, Heading)}
+        return dict(sorted(left.items(), key=lambda pair: not all(word in titles[pair[0]] for word in self._words)))
+
+    def set_filter(self, text: str) -> None:
+        super().set_filter(text)
+        if self._words:
+            self.move_to(0)
+
     def _title(self, row: StartRow) -> Cell:
         if not row.workload:
             return safe(row.title) if row.note else Span(safe(row.title))
