@@ -156,6 +156,14 @@ async def test_a_wide_terminal_shows_the_text_and_obeys_no_name():
         await walk.press("m g m g m g enter m R")
 
 
+async def test_tabs_of_both_sides_are_marked_once_both_are_seen():
+    async with walking(SMALL) as walk:
+        await opened(walk, program_session())
+        assert walk.text.splitlines()[1].count("[") == 1
+        await walk.pilot.resize_terminal(200, 60)
+        await walk.until(lambda: walk.text.splitlines()[1].count("[") == 2)
+
+
 async def test_file_has_modules_times_and_unreadable_parts(tmp_path):
     tape = program_tape()
     rows = [e.KernelTimes(name="dot.1", self_seconds=2e-3), e.KernelTimes(name="grad_fusion", self_seconds=6e-3)]

@@ -91,12 +91,12 @@ def skill() -> None:
 
 
 @command.command()
-@click.option("--allow-run", is_flag=True, help="Also offer tools that run code: run, ab, and hlo of your functions.")
+@click.option("--allow-run", is_flag=True, help="Also offer tools that run code: run, compare_code, hlo of functions.")
 @click.option("--allow-urls", is_flag=True, help="Let tools fetch what is named by URL.")
 def mcp(allow_run: bool, allow_urls: bool) -> None:
     """Serve tools for a coding agent over stdin and stdout.
 
-    The tools (explain, show, query, compare, hlo) speak the Model Context Protocol. They read what was recorded
+    The tools (explain, open_session, query, compare, hlo) speak the Model Context Protocol. They read what was recorded
     and change nothing. A client starts this command itself; its configuration names the command `jaxprof` with the
     arguments `agent mcp`.
     """

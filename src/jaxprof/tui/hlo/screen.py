@@ -307,6 +307,9 @@ class HloScreen(ViewsScreen, keys="hlo"):
             if there or stage.name != "hlo_before":
                 yield Tab(stage.name, stage.title, stage.short, enabled=there, stage=True)
 
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.show_tabs)  # the classes of the width are set by then
+
     def show_tabs(self) -> None:
         """Redraw the tabs with what is known by now; on a very wide terminal, lists and text are side by side."""
         shown = (self.lists.tab, self.texts.stage) if self.has_class("-very-wide") else (self._view,)
