@@ -916,6 +916,14 @@ def test_wait_before_any_iteration_is_no_work_of_a_loop():
     assert codes(*waits, stands, ended(130)) == []
 
 
+def test_tiny_programs_of_an_import_are_found_apart():
+    each = {"trace_seconds": 0.1, "lower_seconds": 0.0, "compile_seconds": 0.0}
+    own, theirs = tiny(20, **each), tiny(30, through="flows", called_from=made.at(2, "attend"), **each)
+    found = made.result(*own, *theirs, below("imports", 3.0, 2)).findings
+    fixes = [one.fix for one in found if one.code == "many_tiny_jits"]
+    assert [fix.startswith("They run whenever flows is imported") for fix in fixes] == [True, False]
+
+
 def test_an_import_leads_less_than_what_is_avoidable():
     slow = only("slow_import", below("imports", 3.0, 2, "tables"))
     assert rank(slow) > rank(replace(slow, seconds=2.0, at_most=False))

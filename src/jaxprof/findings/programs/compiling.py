@@ -12,7 +12,7 @@ from jaxprof.base.text import safe
 from jaxprof.base.units import and_more, bytes_, counted, integer, percent, seconds
 from jaxprof.events import Compiled, LineOperations, SourceLocation
 from jaxprof.events.finding import Finding
-from jaxprof.events.programs import UNROLLED
+from jaxprof.events.programs import IMPORTS, UNROLLED
 from jaxprof.findings.programs.claims import Claims, check
 from jaxprof.findings.programs.loop_lines import PACKAGE
 from jaxprof.findings.trials import shortening, work_text
@@ -64,6 +64,7 @@ _LIBRARY_TRACED = (
     "that trace less (fewer stages or layers), otherwise keep {}."
 )
 _KEPT_TINY = "the persistent cache with jax_persistent_cache_min_compile_time_secs at 0 keeps them for the next start."
+_IMPORT_COMPILES = f"They run whenever {{}} is imported, which is not yours to change: {_KEPT_TINY}"
 _LIBRARY_COMPILES = (
     "Put jax.jit around a call of {} that only computes arrays from arrays, such as the initialisation of a model: one "
     f"program compiles once. For its other calls, {_KEPT_TINY}"
@@ -78,6 +79,7 @@ _LIBRARY_COMPILES = (
     f"compiles once and is dispatched once. For those that a library calls, {_KEPT_TINY}",
 )
 def many_tiny_jits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    """Yield a finding if many tiny programs were compiled in the user's calls, and one if they were by imports."""
     tiny = [
         row
         for row in claims.free_rows(result.compiles)
@@ -85,29 +87,31 @@ def many_tiny_jits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         # A recompilation with a reason of its own is reported under that reason.
         and (is_single(row) or (row.reason_code == "first" and row.operations is not None))
     ]
-    count, took = sum(row.count for row in tiny), sum(map(row_seconds, tiny))
-    saves = took * (1 - 1 / TINY_OPERATIONS)
-    if count < MANY or took < TINY_SECONDS or saves < TINY_SHARE * claims.work:
-        return
-    claims.take(rows=tiny)
-    single = sum(row.count for row in tiny if is_single(row))
-    where = most_frequent([row.called_from for row in tiny])
-    of_them = (
-        f", {'all' if single == count else integer(single)} of them single operations outside any jit" if single else ""
-    )
-    most = f", most at {where.short(result.directory)}" if where is not None else ""
-    inside = totals((row.through, row_seconds(row)) for row in tiny)
-    library = max(inside, key=lambda name: inside[name])
-    if library:
-        most += f", inside {safe(library)}"
-    yield Finding(
-        f"{integer(count)} compilations built programs of at most {TINY_OPERATIONS} operations{of_them}: "
-        f"{seconds(took)}, {percent(took / result.compile_seconds)} of the compile time{most}",
-        (where,),
-        own_fix=_LIBRARY_COMPILES.format(safe(library)) if library else None,
-        seconds=took,
-        saves_seconds=saves,
-    )
+    imports = {each.where for each in result.statements if each.kind == IMPORTS}
+    for imported in (False, True):
+        rows = [row for row in tiny if (row.called_from in imports) is imported]
+        count, took = sum(row.count for row in rows), sum(map(row_seconds, rows))
+        saves = took * (1 - 1 / TINY_OPERATIONS)
+        if count < MANY or took < TINY_SECONDS or saves < TINY_SHARE * claims.work:
+            continue
+        claims.take(rows=rows)
+        single = sum(row.count for row in rows if is_single(row))
+        all_or_many = "all" if single == count else integer(single)
+        of_them = f", {all_or_many} of them single operations outside any jit" if single else ""
+        where = most_frequent([row.called_from for row in rows])
+        most = f", most at {where.short(result.directory)}" if where is not None else ""
+        inside = totals((row.through, row_seconds(row)) for row in rows)
+        library = safe(max(inside, key=lambda name: inside[name]))
+        most += f", inside {library}" if library else ""
+        fix = _IMPORT_COMPILES if imported else _LIBRARY_COMPILES if library else None
+        yield Finding(
+            f"{integer(count)} compilations built programs of at most {TINY_OPERATIONS} operations{of_them}: "
+            f"{seconds(took)}, {percent(took / result.compile_seconds)} of the compile time{most}",
+            (where,),
+            own_fix=fix.format(library) if fix else None,
+            seconds=took,
+            saves_seconds=saves,
+        )
 
 
 @check(

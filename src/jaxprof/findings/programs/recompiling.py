@@ -46,8 +46,9 @@ _UNEQUAL_OBJECT = (
     "program does not depend on it, else pass it as an argument."
 )
 _LIBRARYS_OBJECT = (
-    "The library makes the object anew for each call from this line: call it once for all of the work where it can "
-    "take that (chains, batches), otherwise set jax_compilation_cache_dir: the same program is then read, not compiled."
+    "The library makes the object anew for each call from this line: if that call takes and returns arrays, make it in "
+    "one function under jax.jit, made once; else call it once for all of the work where it can take that (chains, "
+    "batches), or set jax_compilation_cache_dir: the same program is then read, not compiled."
 )
 _NAMED_WIDTH = 100
 """Largest number of columns for the arguments that vary: a function of many arrays has many of them."""
