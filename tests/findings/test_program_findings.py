@@ -916,6 +916,17 @@ def test_wait_before_any_iteration_is_no_work_of_a_loop():
     assert codes(*waits, stands, ended(130)) == []
 
 
+def test_tiny_programs_of_a_library_that_loops_cannot_be_jitted():
+    def fix(library):
+        step = site(made.line(88, 1.0, "device_busy", "step", kind="compiled"), library=True)
+        step["at"][0]["file"] = "/venv/lib/site-packages/flows/run.py"
+        each = {"trace_seconds": 0.1, "lower_seconds": 0.0, "compile_seconds": 0.0}
+        return only("many_tiny_jits", *tiny(20, through=library, **each), *made.steady(10, WORKS, [step])).fix
+
+    assert fix("flows.train").startswith("flows.train has a loop in Python around them")
+    assert fix("layers").startswith("Put jax.jit around a call of layers")
+
+
 def test_tiny_programs_of_an_import_are_found_apart():
     each = {"trace_seconds": 0.1, "lower_seconds": 0.0, "compile_seconds": 0.0}
     own, theirs = tiny(20, **each), tiny(30, through="flows", called_from=made.at(2, "attend"), **each)
@@ -1147,6 +1158,29 @@ def test_loop_is_unrolled_where_operations_account_for_it(operations, is_unrolle
     said = only("slow_tracing", compiled, replace(sampled, statements=loops))
     assert ("unrolls the loop at train.py:17" in said.message) is is_unrolled
     assert (said.where.line, "lax.scan" in said.fix) == ((17, True) if is_unrolled else (22, False))
+
+
+@pytest.mark.parametrize(
+    ("operations", "shares", "words"),
+    [
+        (2_900, {"L5": 0.18, "L6": 0.1}, "may need its size"),
+        (2_900, {"L5": 0.5}, "same ones over and over"),
+        (2_900, {}, "same ones over and over"),
+        (60_000, {"L5": 0.18}, "same ones over and over"),
+    ],
+    ids=["spread", "of one line", "unknown", "huge"],
+)
+def test_large_program_fix_follows_from_its_lines(operations, shares, words):
+    one = only("large_program", *large(operations, 4.0, made_by=from_lines(**shares)))
+    assert words in one.fix
+
+
+@pytest.mark.parametrize(("count", "through", "fix"), [(12, "", True), (3, "", False), (12, "flows", False)])
+def test_tiny_programs_of_many_shapes_need_no_jit(count, through, fix):
+    each = {"trace_seconds": 0.1, "operations": 1, "through": through, "called_from": made.at(40, "report")}
+    rows = [single("select", **each), *(single("select", reason_code="shape", **each) for _ in range(count))]
+    one = only("many_tiny_jits", *rows, *tiny(20, trace_seconds=0.1, through=through))
+    assert ("jnp.where" in one.fix) is fix
 
 
 def test_lines_of_a_library_are_named_after_the_users():

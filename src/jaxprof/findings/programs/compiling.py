@@ -34,6 +34,11 @@ LARGE_SHARE = 0.1
 """Share of the program's own time from which compiling one large program is reported."""
 TRACING_SECONDS = 1.0
 """Least seconds of tracing that are reported."""
+MANY_SHAPES = 10
+"""Compilations of one operation at one line for other shapes from which its arrays follow the data. Layers that are
+initialised at one line have fewer."""
+SPREAD_SHARE = 0.25
+"""Share of a program's operations that its longest line makes, below which it writes out no loop that repeats them."""
 CONSTANT_BYTES = 1 << 20
 """Bytes of constants in one program; smaller ones fold in milliseconds and hardly enlarge the executable."""
 UNROLLED_OPERATIONS = 5_000
@@ -64,11 +69,16 @@ _LIBRARY_TRACED = (
     "that trace less (fewer stages or layers), otherwise keep {}."
 )
 _KEPT_TINY = "the persistent cache with jax_persistent_cache_min_compile_time_secs at 0 keeps them for the next start."
+_VARYING_ARRAYS = (
+    "The arrays there have another shape each time (as x[mask] has), so that jax.jit would compile as often: compute "
+    "it with NumPy (np.asarray(x)), or on arrays of one shape (jnp.where, padding)."
+)
 _IMPORT_COMPILES = f"They run whenever {{}} is imported, which is not yours to change: {_KEPT_TINY}"
 _LIBRARY_COMPILES = (
     "Put jax.jit around a call of {} that only computes arrays from arrays, such as the initialisation of a model: one "
-    f"program compiles once. For its other calls, {_KEPT_TINY}"
+    f"program compiles once; for its other calls, {_KEPT_TINY}"
 )
+_LOOPING_LIBRARY = f"{{}} has a loop in Python around them, so its call cannot go under jax.jit: {_KEPT_TINY}"
 
 
 @check(
@@ -104,6 +114,12 @@ def many_tiny_jits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         library = safe(max(inside, key=lambda name: inside[name]))
         most += f", inside {library}" if library else ""
         fix = _IMPORT_COMPILES if imported else _LIBRARY_COMPILES if library else None
+        loop = PACKAGE.search(result.hot.key[0]) if result.hot.library and result.hot.key is not None else None
+        if fix == _LIBRARY_COMPILES and loop is not None and loop[1] == library.partition(".")[0]:
+            fix = _LOOPING_LIBRARY
+        shapes = totals(((row.function, row.called_from), row.count) for row in rows if row.reason_code == "shape")
+        if not library and max(shapes.values(), default=0) >= MANY_SHAPES:
+            fix = _VARYING_ARRAYS
         yield Finding(
             f"{integer(count)} compilations built programs of at most {TINY_OPERATIONS} operations{of_them}: "
             f"{seconds(took)}, {percent(took / result.compile_seconds)} of the compile time{most}",
@@ -188,6 +204,9 @@ def large_program(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         loops = _loops_of_rows(result, rows)
         largest = max(rows, key=lambda row: row.operations or 0)
         lines = _made_by(largest.made_by)
+        by_line = totals((made.location, made.share) for made in largest.made_by)
+        is_spread = not (huge or loops) and 0 < max(by_line.values(), default=0.0) < SPREAD_SHARE
+        fix = _NEEDED if is_spread else None
         # below the larger size, a model that needs this size is as likely as an unrolled loop that no sample shows
         saves = took * (1 - LARGE_OPERATIONS / (2 * operations)) * (1.0 if huge or loops else 0.5)
         yield Finding(
@@ -195,11 +214,17 @@ def large_program(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
             f"compiling it took {seconds(took)}, {percent(result.of_wall(took))} of the wall time"
             f"{_unroll_text(result, loops)}{_made_by_text(result, lines)}",
             _users_first(*loops, *lines, function.defined_at, function.called_from),
-            own_fix=_LIBRARY_TRACED.format(traced, "the program in the persistent cache") if traced else None,
+            own_fix=_LIBRARY_TRACED.format(traced, "the program in the persistent cache") if traced else fix,
             function=function.function,
             seconds=took,
             saves_seconds=saves,
         )
+
+
+_NEEDED = (
+    "It may need its size, because no line makes much of it: the persistent cache (jax_compilation_cache_dir) keeps it "
+    "for the next start."
+)
 
 
 def _users_first(*places: SourceLocation | None) -> tuple[SourceLocation | None, ...]:
