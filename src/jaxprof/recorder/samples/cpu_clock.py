@@ -40,8 +40,11 @@ from collections.abc import Callable
 from importlib.machinery import BuiltinImporter, PathFinder
 from importlib.util import module_from_spec
 from types import ModuleType
+from typing import TypeVar
 
 from jaxprof.base.values import frozen
+
+_Number = TypeVar("_Number", int, float)
 
 
 def resource_module() -> ModuleType | None:
@@ -132,33 +135,33 @@ def _own_count(name: str) -> int | None:
 def run_delay_seconds(task: int) -> float | None:
     """Return how long a thread of this process was ready to run while others had the CPU; None if the system does not
     report it (only Linux does). `task`: the system's id of the thread (`native_id`)."""
-    return _read(f"/proc/self/task/{task}/schedstat", lambda text: int(text.split()[1]) * 1e-9)
+    return read_figure(f"/proc/self/task/{task}/schedstat", lambda text: int(text.split()[1]) * 1e-9)
 
 
 def cpu_seconds(task: int) -> float | None:
     """Return how long a thread of this process has run; None if the system does not report it (only Linux does)."""
-    return _read(f"/proc/self/task/{task}/schedstat", lambda text: int(text.split()[0]) * 1e-9)
+    return read_figure(f"/proc/self/task/{task}/schedstat", lambda text: int(text.split()[0]) * 1e-9)
 
 
 def steal_seconds() -> float:
     """Return how long the host of a virtual machine had processors that this machine wanted, summed over them; 0 if the
     system does not report it (proc(5), /proc/stat: the eighth number of `cpu`, in ticks)."""
-    return _read("/proc/stat", lambda text: int(text.split()[8]) / _TICKS) or 0.0
+    return read_figure("/proc/stat", lambda text: int(text.split()[8]) / _TICKS) or 0.0
 
 
 def pressure_seconds() -> float | None:
     """Return how long, so far, at least one thread of the machine was ready to run and had no processor; None if the
     system does not report it (Linux 4.20: /proc/pressure/cpu, the `total` of `some`, in microseconds)."""
-    return _read("/proc/pressure/cpu", lambda text: int(text.rpartition(b"total=")[2]) * 1e-6)
+    return read_figure("/proc/pressure/cpu", lambda text: int(text.rpartition(b"total=")[2]) * 1e-6)
 
 
 def runnable_threads() -> float:
     """Return how many threads of the whole machine run or could run at this moment; 0 if the system does not report it
     (proc(5), /proc/loadavg: the fourth field)."""
-    return _read("/proc/loadavg", lambda text: int(text.split()[3].partition(b"/")[0])) or 0
+    return read_figure("/proc/loadavg", lambda text: int(text.split()[3].partition(b"/")[0])) or 0
 
 
-def _read(path: str, figure: Callable[[bytes], float]) -> float | None:
+def read_figure(path: str, figure: Callable[[bytes], _Number]) -> _Number | None:
     """Return the figure in the first line of one of the system's files; None if there is no such file or figure.
 
     No descriptor is kept open, because descriptor numbers belong to the program. The interpreter's lock is released

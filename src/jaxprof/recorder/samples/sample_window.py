@@ -148,7 +148,7 @@ class SampleWindow:
             return
         for statement in seen.statements:
             if statement.kind == IMPORTS:
-                works = bool(stage) or seen.works or seen.kind == SYNC
+                works = bool(stage) or seen.works
                 self._add_to(statement, seconds, seconds if works else in_stages)
             elif stage == "trace":
                 self._add_to(replace(statement, name=function), in_stages, in_stages)

@@ -38,6 +38,7 @@ from jaxprof.recorder.samples.cpu_clock import (
     Wait,
     judge_wait,
     own_switches,
+    read_figure,
     run_delay_seconds,
 )
 from jaxprof.recorder.samples.other_threads import OtherThreads
@@ -45,7 +46,7 @@ from jaxprof.recorder.samples.sample_window import SampleWindow
 from jaxprof.recorder.samples.settings import CACHE_FOLDER, debug_settings, new_cache, settings_lines
 from jaxprof.recorder.samples.stack import Stack, read_stack, read_thread
 from jaxprof.recorder.samples.standstill import StandstillWatch
-from jaxprof.recorder.samples.states import COMPILED, SYNC, Seen
+from jaxprof.recorder.samples.states import COMPILED, Seen
 from jaxprof.recorder.samples.steps import StepCounter
 
 CLOSE_INTERVAL = 0.005
@@ -287,8 +288,7 @@ class StackSampler:
         del frame
         share = ran / seconds if ran is not None and seconds > 0 else None
         running = running or bool(wait.held) or (share is not None and share > seen.running_above)
-        works = stage or seen.works or seen.kind == SYNC
-        loops = {site.loop.key for site in seen.sites if site.loop is not None and works}
+        loops = {site.loop.key for site in seen.sites if site.loop is not None and (stage or seen.works)}
         if not loops <= self._working_loops and len(self._working_loops) < _LOOPS_AT_MOST:
             self._working_loops |= loops
             if self._window.samples:  # what a loop does before it first works is no part of its steady state
@@ -459,8 +459,4 @@ def _live_programs(jax: Any) -> int | None:
 
 def _resident_bytes() -> int | None:
     """Return the resident memory of this process; None if the system does not say so."""
-    try:
-        with open("/proc/self/statm", "rb") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return None
+    return read_figure("/proc/self/statm", lambda text: int(text.split()[1]) * os.sysconf("SC_PAGE_SIZE"))

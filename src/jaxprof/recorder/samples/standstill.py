@@ -27,7 +27,7 @@ from jaxprof.events import NOWHERE, Event, SourceLocation, StageRunning, Standst
 from jaxprof.recorder.cpython import frame_content, operation_at
 from jaxprof.recorder.frame_owner import USER, frame_kind, outwards
 from jaxprof.recorder.samples.stack import DEEPEST, SampledFrame, Stack
-from jaxprof.recorder.samples.states import CALLBACK, SYNC, Seen
+from jaxprof.recorder.samples.states import CALLBACK, Seen
 
 FIRST_SECONDS = 8.0
 """An iteration is missing after this long, and after `MISSING_FACTOR` usual ones; a reader waits for longer."""
@@ -115,7 +115,7 @@ class StandstillWatch:
         self._innermost = stack.frames[0] if stack.read else None
         own = (frame for frame in stack.frames if frame.kind == USER)
         self._called_back = next(own, None) if seen.kind == CALLBACK else None
-        self._worked = not staged and (self._worked or seen.works or seen.kind == SYNC)
+        self._worked = not staged and (self._worked or seen.works)
         position = tuple((id(code), offset) for code, offset, kind, _ in reversed(stack.read) if kind == USER)
         ran = ran or 0.0
         if staged or ran > _POLL_SECONDS or position != self._position or self._moved is None:

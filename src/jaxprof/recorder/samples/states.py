@@ -113,8 +113,8 @@ class Seen:
 
     @property
     def works(self) -> bool:
-        """Whether JAX is working there, not only waiting."""
-        return self.kind in WORK
+        """Whether JAX is working there, or is waited for."""
+        return self.kind in WORK or self.kind == SYNC
 
     @property
     def running_above(self) -> float:

@@ -36,7 +36,7 @@ from jaxprof.recorder.samples.monitored_loop import (
     WatchedIterations,
 )
 from jaxprof.recorder.samples.sample_window import TimedLoop
-from jaxprof.recorder.samples.states import GENERATORS, SYNC, UNSEEN, Seen, UserLine
+from jaxprof.recorder.samples.states import GENERATORS, UNSEEN, Seen, UserLine
 
 MOST_INTERVALS = 100
 LEAST_WEIGHT_SECONDS = 0.05
@@ -206,13 +206,13 @@ class StepCounter:
         if self._saw_user_loop and of_library:  # the user has loops: those of libraries belong to them
             return
         loops = [site.loop for site in seen.sites if site.loop is not None]
-        if self._loop is not None and (seen.works or seen.doubtful or seen.kind in (SYNC, UNSEEN)):
+        if self._loop is not None and (seen.works or seen.doubtful or seen.kind == UNSEEN):
             codes = [inner for inner, _ in seen.path]
             at = codes.index(self._loop.code) if self._loop.code in codes else 0
             for code in codes[:at]:  # functions that the loop's function calls
                 if not code.co_flags & _SUSPENDED and (code in self._paths or len(self._paths) < 50):
                     self._paths[code] = self._paths.get(code, 0.0) + seconds
-        key = (tuple(loop.key for loop in loops), seen.works or seen.kind == SYNC or seen.doubtful)
+        key = (tuple(loop.key for loop in loops), seen.works or seen.doubtful)
         if key in self._weights or len(self._weights) < 200:
             self._weights[key] = self._weights.get(key, 0.0) + seconds
             self._loops.update((loop.key, loop) for loop in loops)
