@@ -165,8 +165,10 @@ def test_verdict_without_a_finding_names_its_lines():
     assert found.leading.reason.startswith("device-bound 100 %, unexplained: 100 % of it is waited for at train.py:88")
     assert found.leading.command == "jaxprof script --plain --capture-steps 5 train.py --epochs 3"
     assert "no_capture" not in unknown(found), "it says the same"
-    one_line = made.session(*made.steady(20, {"device_busy": 1.0}, [made.line(88, 1.0, "device_busy", "step")]))
-    assert "is waited for at train.py:88; only a capture shows which" in explained(one_line).leading.reason
+    for shares in ({88: 1.0}, {88: 0.995, 90: 0.005}):  # the second is too little to be named
+        lines = [made.line(line, share, "device_busy", "step") for line, share in shares.items()]
+        one_line = made.session(*made.steady(20, {"device_busy": 1.0}, lines))
+        assert "is waited for at train.py:88; only a capture shows which" in explained(one_line).leading.reason
 
 
 def window(*, slow):

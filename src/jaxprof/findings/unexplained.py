@@ -32,6 +32,8 @@ _NEAR = 0.6
 _MOSTLY = 0.5
 """Share of a line's time from which a finding about the line explains it."""
 _LINES_NAMED = 3
+_LEAST_NAMED = 0.01
+"""Time of a line that is named beside the longest one, as a share of that one's."""
 _MEASURE = ("run", "gemm-peak", "triad")
 
 
@@ -61,6 +63,7 @@ def largest_gap(
     if not seconds or left < MUCH * whole:
         return None
     longest = sorted(seconds.keys() - covered, key=lambda location: -seconds[location])[:_LINES_NAMED]
+    longest = [location for location in longest if seconds[location] >= _LEAST_NAMED * seconds[longest[0]]]
     located = [location.short(program.directory) for location in longest]
     if len(longest) > 1:
         located = [
