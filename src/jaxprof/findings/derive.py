@@ -216,10 +216,11 @@ def program_abstentions(
     program: ProgramResult, *, has_capture: bool, has_function: bool = False
 ) -> Iterator[Abstention]:
     """Yield what the recording of a program leaves unknown. `has_function`: whether a function of it was measured."""
+    works = program.verdict.seconds or program.compiles
     outside = [note.message for note in program.notes if note.code == "child_processes"]
     if outside:
-        yield Abstention("child_processes", outside[0])
-    if not program.verdict.seconds and not program.compiles:
+        yield Abstention("child_processes", outside[0], leads=not works)
+    if not works:
         note = next((note.message for note in program.notes if note.message), "")
         yield Abstention("no_jax", note or "JAX was not seen at work", record_again(program))
         return

@@ -6,6 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 import job_folders
+import program_events
+from folding import fold
 from jaxprof import events as e
 from jaxprof.analysis.timeline.model import TEXT_NAME
 from jaxprof.tui.kit.captures import OF_A_SIDE, can_capture, how_to_capture, program_without_capture, why_no_capture
@@ -66,6 +68,8 @@ async def test_empty_screen_says_what_is_missing_and_what_fills_it(tmp_path):
             5 | Press 1 to profile your code
             6 | Press 1 to profile your code
         """)
+        walk.app.set_session(fold(program_events.HEADER, []), tmp_path / "later.jaxprof")
+        await walk.through("| later.jaxprof has no run that can be shown")
         walk.app.open_session(hlo)
         await walk.through("""
             | #hlo

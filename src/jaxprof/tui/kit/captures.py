@@ -128,7 +128,9 @@ def nothing_was_run(app: Host) -> str:
             f"{safe(app.job_folder.name)} is a job; this screen shows the session of one process. "
             f"Press {summary} for the job, then {key_of('processes.open')} on a process to open its session."
         )
-    return f"Nothing was run yet. Press {start} to profile your code, run a workload, or open a session or a profile."
+    opened = app.session_path
+    what = "Nothing was run yet" if opened is None else f"{safe(opened.name)} has no run that can be shown"
+    return f"{what}. Press {start} to profile your code, run a workload, or open a session or a profile."
 
 
 def can_capture(app: Host, run: Run | None) -> bool:

@@ -113,7 +113,7 @@ def head_lines(
     if not runs:  # what went wrong besides the exit code, and what the recording missed
         error = run.error.splitlines()[0] if run.error else ""
         words = [error, run.hint] if error and error != f"exit code {result.exit_code}" else []
-        if trouble := " ".join(filter(None, [*words, *(note.message for note in result.notes)])):
+        if trouble := " · ".join(filter(None, [" ".join(words), *(note.message for note in result.notes)])):
             lines.append(Content.styled(shorten(trouble, width), "$error"))
     elif standstill is not None:
         lines.append(
