@@ -421,6 +421,10 @@ NEAR = {
         "host_sync",
         loop(SYNC, {**STEPPED, "at": [{**STEPPED["at"][0], "loop_line": 87}, *STEPPED["at"]]}),
     ),
+    "a loop inside a library's call is none of a program that has none": (
+        "host_work",
+        made.steady(10, HALVES, [site(PLOT, library=True), {**STEP, "at": []}]),
+    ),
     "what is under a condition is not of every pass": ("host_sync", loop(site(SYNC, conditional=True))),
     "a wait that is asked for is the device's time": ("host_sync", loop({**SYNC, "call": "jax.block_until_ready()"})),
     "a loop of a jitted function is not op by op": ("op_by_op_loop", [*eager(72), made.compiled(), *loop()]),

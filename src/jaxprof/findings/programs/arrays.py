@@ -20,6 +20,7 @@ from jaxprof.findings.programs.loop_lines import (
     LARGE_BYTES,
     finding_of_lines,
     in_each_iteration,
+    is_in_loop,
     is_worth_changing,
     sum_seconds,
 )
@@ -223,7 +224,7 @@ def numpy_argument(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     spots = [
         spot
         for spot in claims.free_spots(loop.spots)
-        if spot.sites
+        if is_in_loop(result, spot)
         and (spot.kind == "fed" or (spot.kind in _COPIES and (spot.location.file, spot.location.line) in fed))
     ]
     took = sum(spot.seconds for spot in spots)

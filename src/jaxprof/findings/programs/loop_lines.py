@@ -67,6 +67,11 @@ def finding_of_lines(
     )
 
 
+def is_in_loop(result: ProgramResult, spot: Spot) -> bool:
+    """Return whether a spot of the hot loop is in a loop: if there is no hot one, in any of the user's."""
+    return any(result.hot.key is not None or not site.library for site in spot.sites)
+
+
 def is_of_compiled_function(result: ProgramResult, spot: Spot) -> bool:
     """Return whether the call of a compiled function itself waits. Equinox's `filter_jit` does, to raise errors of the
     device where they arise."""

@@ -27,6 +27,7 @@ from jaxprof.findings.programs.loop_lines import (
     cost_text,
     finding_of_lines,
     in_each_iteration,
+    is_in_loop,
     is_of_compiled_function,
     is_seldom,
     is_worth_changing,
@@ -88,7 +89,9 @@ _IN_PROCESSES = (
     "use them after the loop; what jax.numpy can compute need not leave the compiled function.",
 )
 def callback_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    spots = [spot for spot in claims.free_spots(result.hot.spots) if spot.kind == "callback" and spot.sites]
+    spots = [
+        spot for spot in claims.free_spots(result.hot.spots) if spot.kind == "callback" and is_in_loop(result, spot)
+    ]
     took = sum_seconds(spots)
     saves = (1 - KEPT_SHARE) * took
     if not is_worth_changing(result, claims, spots, saves):
@@ -144,7 +147,7 @@ def host_sync(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         if (spot.kind == "sync" or (spot.kind == "read" and _read_waits(result, spot)))
         and not _BY_NAME.search(spot.call)
         and not is_of_compiled_function(result, spot)
-        and spot.sites
+        and is_in_loop(result, spot)
     ]
     took = sum_seconds(spots)
     if not spots or not in_each_iteration(result, spots):
@@ -290,7 +293,7 @@ def _host_spots(result: ProgramResult, claims: Claims) -> list[Spot]:
         for spot in claims.free_spots(loop.spots)
         if loop.part(spot) == HOST
         and spot.kind != BEYOND  # it may be what a compiled function calls
-        and spot.sites
+        and is_in_loop(result, spot)
         and spot not in asleep
         and not (spot.kind == "read" and _read_waits(result, spot))
         # The hot loop's own step to its next item is no work; a loop within it is.
