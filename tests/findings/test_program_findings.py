@@ -1394,6 +1394,17 @@ def test_a_function_beside_the_step_in_its_line_is_host_work():
     assert made.result(*loop(made.line(88, 0.6, "host_busy"))).verdict.kind == "dispatch-bound"
 
 
+@pytest.mark.parametrize(("lines", "delay", "found"), [((30, 31), 0.0, True), ((30,), 0.1, True), ((30,), 0.0, False)])
+def test_thread_that_holds_the_lock_has_lines_and_waits(lines, delay, found):
+    """It ran for a third of the loop's waits at each line; without a processor it keeps the lock."""
+    threads = [
+        e.ThreadTime(name="metrics", at=made.at(number), cpu_seconds=0.09, delay_seconds=delay, samples=20)
+        for number in lines
+    ]
+    events = [replace(each, threads=threads) if isinstance(each, e.ProgramSampled) else each for each in held_by(0.9)]
+    assert ("lock_held" in codes(*events)) is found
+
+
 @pytest.mark.parametrize(
     ("names", "who"), [(["metrics"], "the thread metrics runs"), (["a", "b"], "the threads a, b run")]
 )

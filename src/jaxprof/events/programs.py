@@ -411,6 +411,8 @@ class ThreadTime:
     """The user's line at which most samples saw it that found the interpreter's lock held."""
     cpu_seconds: float
     """How long it ran."""
+    delay_seconds: float = 0.0
+    """How long it was ready to run while others had the processors; it kept the lock if it held it."""
     samples: int = 0
     """Number of these samples."""
 

@@ -325,7 +325,8 @@ def _is_brief(result: ProgramResult, spot: Spot) -> bool:
 
 CONTENDED = "contended"
 HELD_SHARE = 0.5
-"""CPU time of the threads at one line, as a share of the loop's waits, from which it is they that hold the lock."""
+"""Time for which the threads in one function ran, or were kept from running, as a share of the loop's waits, from which
+it is they that hold the lock."""
 _NAMES_LISTED = 3
 
 
@@ -346,19 +347,21 @@ def lock_held(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     if not is_worth_changing(result, claims, spots, waits):
         return
     threads = [
-        (thread, min(thread.cpu_seconds, window.monotonic_seconds - window.began_seconds))
+        (thread, min(thread.cpu_seconds + thread.delay_seconds, window.monotonic_seconds - window.began_seconds))
         for window in result.sample_windows
         if any(line.kind == CONTENDED for line in window.lines)
         for thread in window.threads
         if thread.at
     ]
-    ran = totals((thread.at, took) for thread, took in threads)
-    at = max(ran, key=lambda location: ran[location], default=None)
-    if at is None or ran[at] < HELD_SHARE * waits:
+    held = totals((replace(thread.at, line=None), took) for thread, took in threads)
+    where = max(held, key=lambda function: held[function], default=None)
+    if where is None or held[where] < HELD_SHARE * waits:
         return
-    there = [thread for thread, _ in threads if thread.at == at]
+    there = [thread for thread, _ in threads if replace(thread.at, line=None) == where]
     if sum(thread.samples for thread in there) < LEAST_SAMPLES:
         return
+    seen = totals((thread.at, thread.samples) for thread in there)
+    at, ran = max(seen, key=lambda line: seen[line]), sum(thread.cpu_seconds for thread in there)
     names = list(dict.fromkeys(safe(thread.name) for thread in there))
     who = f"the thread {names[0]} runs" if len(names) == 1 else f"the threads {and_more(names, _NAMES_LISTED)} run"
     lines = lines_of(result, spots)
@@ -368,7 +371,7 @@ def lock_held(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     claims.take([spot for spot in result.hot.spots if result.hot.part(spot) == DISPATCH or spot.kind == "inline"])
     yield Finding(
         f"the loop waits for Python's lock, {cost_text(result, waits)}, and {who} Python "
-        f"meanwhile: {seconds(ran[at], 2)} of CPU, mostly at {at.short(result.directory)}",
+        f"meanwhile: {seconds(ran, 2)} of CPU, mostly at {at.short(result.directory)}",
         (at, *lines),
         seconds=waits,
         saves_seconds=waits,

@@ -14,7 +14,7 @@ from collections import Counter
 
 from jaxprof.events import NOWHERE, SourceLocation, ThreadTime
 from jaxprof.recorder.frame_owner import STDLIB, file_kind, user_location
-from jaxprof.recorder.samples.cpu_clock import cpu_seconds
+from jaxprof.recorder.samples.cpu_clock import cpu_seconds, run_delay_seconds
 
 THREADS_AT_MOST = 32
 LEAST_SECONDS = 0.05
@@ -27,7 +27,8 @@ class OtherThreads:
     def __init__(self, main_thread: int) -> None:
         self._main_thread = main_thread
         self._locations: Counter[tuple[int, SourceLocation]] = Counter()
-        self._cpu: dict[int, float] = {}
+        self._clocks: dict[int, tuple[float, float]] = {}
+        """CPU seconds and delay of each thread until the last `collect`, by its native id."""
         self.collect()  # what they have computed until now is not of the first window
 
     def sample(self) -> None:
@@ -49,19 +50,22 @@ class OtherThreads:
         Threads that `threading` does not know have no clock here."""
         # `threading.enumerate` takes a lock, which a thread of the program may hold
         threads = list(getattr(threading, "_active", {}).items())[:THREADS_AT_MOST]
-        before, self._cpu = self._cpu, {}
+        before, self._clocks = self._clocks, {}
         computed = []
         for ident, thread in threads:
             if ident == self._main_thread or thread.native_id is None:
                 continue
-            now = cpu_seconds(thread.native_id)
-            if now is None:
+            ran, waited = cpu_seconds(thread.native_id), run_delay_seconds(thread.native_id)
+            if ran is None or waited is None:
                 continue
-            self._cpu[thread.native_id] = now
-            took = now - before.get(thread.native_id, 0.0)
+            self._clocks[thread.native_id] = ran, waited
+            ran_before, waited_before = before.get(thread.native_id, (0.0, 0.0))
+            took, delay = ran - ran_before, waited - waited_before
             if took >= LEAST_SECONDS:
                 seen = Counter({at: count for (of, at), count in self._locations.items() if of == ident})
                 location, samples = seen.most_common(1)[0] if seen else (NOWHERE, 0)
-                computed.append(ThreadTime(name=thread.name, at=location, cpu_seconds=took, samples=samples))
+                computed.append(
+                    ThreadTime(name=thread.name, at=location, cpu_seconds=took, delay_seconds=delay, samples=samples)
+                )
         self._locations.clear()
         return computed
