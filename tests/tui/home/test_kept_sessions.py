@@ -83,7 +83,9 @@ async def test_what_a_session_is_and_what_is_done_with_its_file(kept, shelf):
         assert walk.app.clipboard == str(kept[0])
         await answer(walk, "down e", "a/b")
         await walk.shows("cannot be a session's name")
-        await answer(walk, "e", "renamed")
+        assert walk.find(Input).value == "a/b", "it is asked again"
+        walk.find(Input).value = "renamed"
+        await walk.press("enter")
         await walk.until(lambda: rows.current == shelf / "renamed.jaxprof")
         assert not kept[1].exists()
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from textual.app import App
 
     from jaxprof.runner.planning import PlannedRun
-    from jaxprof.session.log import Entry, Library
+    from jaxprof.session.log import Entry
     from jaxprof.tui.home.plan_options import HomeOptions
     from jaxprof.tui.shell.device_monitor import DeviceRow
     from jaxprof.tui.shell.profiler import Profiler
@@ -226,16 +226,17 @@ Listed = Callable[["Path | None"], object]
 
 
 def rename(app: Profiler, entry: Entry, listed: Listed) -> None:
-    def take(name: str) -> None:
-        def rename(library: Library) -> Path:
-            after = library.rename(entry.path, name)
-            app.session_moved(entry.path, after)
-            return after
+    renamed = list[Path]()
 
-        _change_library(app, listed, rename)
+    def take(name: str) -> None:
+        app.session_moved(entry.path, renamed[0])
+        listed(renamed[0])
+
+    def find(name: str) -> None:
+        renamed.append(app.library().rename(entry.path, name))
 
     title = "Rename the session" if entry.job is None else "Rename the job"
-    ask_text(app, title, FormField("new name", safe(entry.name), ""), take, "renames")
+    ask_text(app, title, FormField("new name", safe(entry.name), ""), take, "renames", find=find)
 
 
 def delete(app: Profiler, entry: Entry, listed: Listed) -> None:
@@ -245,15 +246,12 @@ def delete(app: Profiler, entry: Entry, listed: Listed) -> None:
         count = units.counted(len(entry.job.processes), "process", "processes")
         title, what = "Delete this job?", f"{entry.path}: {words}, the sessions of {count} and their roll-ups"
     question = f"{what}, {units.bytes_(entry.size_bytes)}. This cannot be undone."
-    dialog = Confirm(title, question, "Delete")
-    dialog.ask(app, lambda yes: _change_library(app, listed, lambda library: library.delete(entry.path)))
 
+    def take(answer: object) -> None:
+        try:
+            app.library().delete(entry.path)
+        except JaxprofError as error:
+            app.tell(error)
+        listed(None)
 
-def _change_library(app: Profiler, listed: Listed, what: Callable[[Library], Path | None]) -> None:
-    """Call `what` with the library, report its error, and list the sessions again, the cursor on what it returns."""
-    after = None
-    try:
-        after = what(app.library())
-    except JaxprofError as error:
-        app.tell(error)
-    listed(after)
+    Confirm(title, question, "Delete").ask(app, take)
