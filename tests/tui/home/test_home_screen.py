@@ -180,6 +180,9 @@ async def test_what_is_named_so_comes_first_in_a_filter():
         await walk.press("/ 's")  # also in the description of all
         await walk.until(lambda: listed.keys == ["selu", "hessian", "matmul"])
         assert listed.current == "selu"
+        await walk.press("backspace 'm")
+        await walk.until(lambda: listed.keys[0] == "matmul")
+        assert listed.current == "matmul"
 
 
 @pytest.mark.parametrize("keys", ["/ 'selu", "down"])

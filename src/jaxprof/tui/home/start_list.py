@@ -266,12 +266,15 @@ class StartList(RowList[StartRow], keys="start"):
         return " ".join([row.title, entry.name, *hosts, *(plan.spec.device for plan in entry.planned)])
 
     def left_by_filter(self) -> dict[Hashable, StartRow | Heading]:
-        """Return the rows that the filter leaves, those first that are named so: Enter chooses the first one."""
+        """Return the rows that the filter leaves, those first whose titles begin so, then those whose titles have the
+        words: Enter chooses the first one."""
+
+        def rank(row: StartRow | Heading) -> tuple[bool, bool]:
+            title = "" if isinstance(row, Heading) else row.title.casefold()
+            return not title.startswith(" ".join(self._words)), not all(word in title for word in self._words)
+
         left = super().left_by_filter()
-        if not self._words:
-            return left
-        titles = {key: row.title.casefold() for key, row in left.items() if not isinstance(row, Heading)}
-        return dict(sorted(left.items(), key=lambda pair: not all(word in titles[pair[0]] for word in self._words)))
+        return dict(sorted(left.items(), key=lambda pair: rank(pair[1]))) if self._words else left
 
     def set_filter(self, text: str) -> None:
         super().set_filter(text)
