@@ -1,5 +1,5 @@
-# about: nothing; NUTS of numpyro, whose loop is compiled
-# verdict: - | device-bound
+# about: nothing; NUTS of numpyro, whose loop is compiled, so that a short run is bound by its compilations
+# verdict: - | device-bound | compile-bound
 # forbid: *
 # allow: many_tiny_jits
 # advice-not: (?i)put jax.jit around the function that calls them
