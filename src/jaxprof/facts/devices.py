@@ -101,6 +101,13 @@ def state_words(device: Device, reading: DeviceReading | None, now: float) -> li
     return words
 
 
+def process_words(reading: DeviceReading) -> list[tuple[str, Severity]]:
+    """Return the processes that use a device, the largest first: `python 24612 23.9GiB`."""
+    rows = ((each.get("name"), each.get("pid"), each.get("memory_bytes")) for each in reading.processes)
+    words = ((name, pid, f"{float(held) / 2**30:.1f}GiB" if held else None) for name, pid, held in rows)
+    return [(" ".join(str(word) for word in each if word is not None), "note") for each in words]
+
+
 @cache
 def _own_name() -> str:
     """Return the name of this process's user; empty for one without a name, as in many a container."""

@@ -307,6 +307,14 @@ def results(session: Session) -> list[RunResult]:
     return [result(session, run_id) for run_id in session.runs]
 
 
+def newest_run(session: Session) -> str:
+    """Return the run in progress that began last, else the one that ended last; empty before the first run."""
+    runs = list(session.runs.values())
+    running = [run.id for run in runs if run.status == "running"]
+    ended = [(run.ended_seconds, at) for at, run in enumerate(runs) if run.ended_seconds is not None]
+    return running[-1] if running else runs[max(ended)[1]].id if ended else ""
+
+
 def _versus(session: Session, run: Run, phases: dict[str, float | None], median: float | None) -> Versus | None:
     baseline = session.runs.get(run.plan.baseline)
     if baseline is None or median is None or ("run" in baseline.phases and baseline.phases["run"].zero_copy):

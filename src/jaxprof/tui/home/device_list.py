@@ -5,8 +5,8 @@ The readings are one cell: they differ from device to device, and each line show
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 from textual.widget import Widget
@@ -81,7 +81,7 @@ class DeviceList(RowList[DeviceRow], keys="devices"):
     def _readings_of(self, row: DeviceRow) -> Drawing:
         """Return the readings, the name first unless the title has it, then its state and its processes. The readings
         that matter least give way to what is wrong with it, and the clock also to who uses it."""
-        from jaxprof.facts.devices import short_kind, state_words  # not needed for the first frame
+        from jaxprof.facts.devices import process_words, short_kind, state_words  # not needed for the first frame
 
         def draw(width: int) -> Content:
             device = row.device
@@ -102,9 +102,9 @@ class DeviceList(RowList[DeviceRow], keys="devices"):
                 if line.cell_length + part.cell_length + least.cell_length <= width:
                     line = line + part
             gap = "" if line.plain.endswith("  ") else " "
-            processes = [_process_text(each) for each in (row.reading.processes if row.reading is not None else ())]
-            noted = [*wrong, *notes, *((text, "note") for text in processes if width >= WIDE)]
-            return line + gap + _state(noted, width - line.cell_length - len(gap))
+            if width >= WIDE and row.reading is not None:
+                notes += process_words(row.reading)
+            return line + gap + _state([*wrong, *notes], width - line.cell_length - len(gap))
 
         return draw
 
@@ -115,13 +115,6 @@ def _state(words: Iterable[tuple[str, Severity]], width: int) -> Content:
 
 def _unused(row: DeviceRow) -> bool:
     return row.device.used_by_jax is False
-
-
-def _process_text(process: Mapping[str, Any]) -> str:
-    """Return a process that uses a device: `python 24612 23.9GiB`."""
-    held = process.get("memory_bytes")
-    words = (process.get("name"), process.get("pid"), f"{held / 2**30:.1f}GiB" if held else None)
-    return " ".join(str(word) for word in words if word is not None)
 
 
 def _readings(row: DeviceRow, *, powered: bool) -> tuple[list[Content], list[Content]]:

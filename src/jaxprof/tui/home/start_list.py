@@ -270,8 +270,8 @@ class StartList(RowList[StartRow], keys="start"):
         words: Enter chooses the first one."""
 
         def rank(row: StartRow | Heading) -> tuple[bool, bool]:
-            title = "" if isinstance(row, Heading) else row.title.casefold()
-            return not title.startswith(" ".join(self._words)), not all(word in title for word in self._words)
+            title, text = "" if isinstance(row, Heading) else row.title.casefold(), " ".join(self._words)
+            return not title.startswith(text), text not in title
 
         left = super().left_by_filter()
         return dict(sorted(left.items(), key=lambda pair: rank(pair[1]))) if self._words else left

@@ -130,9 +130,8 @@ def on(message: type[Message], selector: str | None = None) -> Callable[[Handler
     """Return Textual's `on` for a handler whose exceptions do not escape. A message with `IN_VIEW` comes from a key,
     and is dropped once an earlier key has led away from the screen: both may have been pressed before."""
     register = textual.on(message, selector)
-    if getattr(message, "IN_VIEW", False):
-        return lambda method: register(guard_method(_in_view(method)))
-    return lambda method: register(guard_method(method))
+    in_view = getattr(message, "IN_VIEW", False)
+    return lambda method: register(guard_method(_in_view(method) if in_view else method))
 
 
 def _in_view(method: Handler) -> Handler:

@@ -93,7 +93,10 @@ class ResultPanel(ScrollPane):
         name = baseline_name(session, run)
 
         def head(width: int) -> list[Content]:
-            told = [line for each in findings for line in finding_lines(each, width)]
+            told = list[Content]()
+            for each in findings:
+                told += hang(Content.styled("→ ", "bold $warning"), each.message, width)
+                told += _paragraphs(each.fix, width, "$text-muted", "  ")
             return [*failure_lines(result, width), *phase_line(result, width), *_under("what to do", told)]
 
         def left(width: int) -> list[Content]:
@@ -266,11 +269,6 @@ def environment_lines(result: RunResult, width: int) -> list[Content]:
     # The interpreter of an opened profile only read it.
     interpreter = UNKNOWN if result.run.plan.how == IMPORTED else result.run.python or UNKNOWN
     return [*fact("settings", settings, width), *fact("interpreter", interpreter, width)]
-
-
-def finding_lines(finding: Finding, width: int) -> list[Content]:
-    lines = hang(Content.styled("→ ", "bold $warning"), finding.message, width)
-    return [*lines, *_paragraphs(finding.fix, width, "$text-muted", "  ")]
 
 
 def warning_lines(result: RunResult, width: int, told: Collection[str] = ()) -> list[Content]:

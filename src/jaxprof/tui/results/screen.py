@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from textual.containers import Vertical
 from textual.content import Content
 
+from jaxprof.analysis.runs.run_result import RunResult, newest_run
 from jaxprof.base.errors import UsageError
 from jaxprof.base.text import safe
 from jaxprof.base.units import counted, seconds
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from jaxprof.analysis.runs.run_result import RunResult
     from jaxprof.findings.explanation import Explanation
     from jaxprof.session import Run, Session
 
@@ -128,10 +128,6 @@ class ResultsScreen(SessionScreen, keys="results"):
         self._show_panel()
         self.query_one(ResultPanel).scroll_home(animate=False)
 
-    @on(RunTable.Chosen)
-    def _open_chosen(self) -> None:
-        self.action_open()
-
     @property
     def chosen(self) -> Run | None:
         result = self._rows.current_row
@@ -187,6 +183,7 @@ class ResultsScreen(SessionScreen, keys="results"):
             return f"{run.label} {'. '.join(NOT_AGAIN[IMPORTED])}"
         return "this run has not ended yet" if action == "again" and not run.shown.over else None
 
+    @on(RunTable.Chosen)
     def action_open(self) -> None:
         run = self.chosen
         if run is not None and run.is_program:
@@ -309,11 +306,3 @@ def row_text(result: RunResult, baseline: str) -> str:
         if result.versus.break_even_calls is not None:
             text += f", break-even after {break_even_text(result)}"
     return text.replace("\u202f", " ")
-
-
-def newest_run(session: Session) -> str:
-    """Return the run in progress that began last, else the one that ended last; empty before the first run."""
-    runs = list(session.runs.values())
-    running = [run.id for run in runs if run.status == "running"]
-    ended = [(run.ended_seconds, at) for at, run in enumerate(runs) if run.ended_seconds is not None]
-    return running[-1] if running else runs[max(ended)[1]].id if ended else ""

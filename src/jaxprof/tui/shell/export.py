@@ -61,6 +61,8 @@ def ask_to_export(app: Profiler) -> None:
         file = path.name.removesuffix(".jaxprof") if path is not None else "session"
 
         def write(texts: Texts) -> None:
+            if not texts["file"]:
+                raise UsageError("a file is needed")
             out = with_home(texts["file"])
             if out.exists():
                 raise StorageError(f"{out} already exists", "Give another name.")
@@ -71,7 +73,7 @@ def ask_to_export(app: Profiler) -> None:
 
         FormDialog(
             f"Export as {label}",
-            {"file": FormField("file", str(app.folder / f"{file}{ending}"), "", _require_file, goes_on=True)},
+            {"file": FormField("file", str(app.folder / f"{file}{ending}"), "", goes_on=True)},
             "Write",
             "writes it",
             confirm=write,
@@ -87,8 +89,3 @@ def _until_left(pieces: Iterable[str]) -> Iterator[str]:
     yield from pieces
     if get_current_worker().is_cancelled:
         raise UsageError("the dialog was left")
-
-
-def _require_file(text: str) -> None:
-    if not text:
-        raise UsageError("a file is needed")

@@ -214,10 +214,9 @@ class Profiler(Navigator, keys="app"):
         live = self.live
         if self.opened.silent_since or live.session is None:
             return self.opened.silent_since
-        left = "program running"
-        if live.program is None:
-            left = f"{counted(sum(not run.over for run in live.session.runs.values()), 'run')} to go"
-        return ", ".join([*(["not saved"] if live.is_unsaved else []), *([left] if live.busy else [])])
+        left = counted(sum(not run.over for run in live.session.runs.values()), "run")
+        busy = "program running" if live.program is not None else f"{left} to go"
+        return ", ".join([*["not saved"] * live.is_unsaved, *[busy] * live.busy])
 
     def set_session(self, session: Session, path: Path | None, follower: Follower[Session] | None = None) -> None:
         self.opened.show(session, path, follower)
