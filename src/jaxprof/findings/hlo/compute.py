@@ -231,8 +231,10 @@ def whole_sort(scene: Scene) -> Iterator[Finding]:
         # XLA makes a sort of a top_k, too, where it has nothing better.
         if sort is None or kernel.path.primitive == "top_k":
             continue
-        (axis,) = sort.instruction.integers("dimensions")
-        length = sort.instruction.shape.leaves()[0].dimensions[axis]
+        first, axis = sort.instruction.shape.leaves()[:1], next(iter(sort.instruction.integers("dimensions")), None)
+        if not first or axis is None or axis >= len(first[0].dimensions):
+            continue
+        length = first[0].dimensions[axis]
         kept = _kept_ends(scene, kernel, sort, axis, length)
         if kept and kept <= most * length and (scene.platform != "gpu" or kept <= _MOST_BY_GPU):
             found.append((kernel, kept, length))
