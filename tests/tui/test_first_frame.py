@@ -17,13 +17,14 @@ from jaxprof.tui.shell.profiler import Profiler
 from jaxprof.base.config import read_config
 from textual.css.stylesheet import Stylesheet
 
-found, parsed = [], []
+found, parsed, unseen = [], [], []
 parse = Stylesheet.reparse
 Stylesheet.reparse = lambda sheet: (parsed.append(sheet), parse(sheet))
 
 def shown(app):
     if not found and app.screen_stack and any(rows.size for rows in app.screen.query("StartList")):
         found.extend(sorted(sys.modules))
+        unseen.extend(widget.id for widget in app.screen.walk_children() if not widget.visual_style.foreground.a)
 
 Profiler.post_display_hook = shown
 app = Profiler(config=read_config())
@@ -33,7 +34,7 @@ async def run():
         while not found:
             await pilot.pause(0.01)
 asyncio.run(run())
-print(json.dumps([found, len(parsed)]))
+print(json.dumps([found, len(parsed), unseen]))
 """
 WAITS = (
     "jax", "jaxlib", "numpy", "scipy", "psutil", "pynvml", "msgspec", "duckdb", "tomllib",
@@ -65,9 +66,10 @@ def test_the_first_frame_waits_for_nothing_that_it_does_not_show(tmp_path):
         timeout=120 * SLOWER,
     )
     assert done.returncode == 0, done.stderr
-    modules, parsed = json.loads(done.stdout.splitlines()[-1])
+    modules, parsed, unseen = json.loads(done.stdout.splitlines()[-1])
     assert "jaxprof.tui.home.screen" in modules
     assert [name for name in modules for waits in WAITS if f"{name}.".startswith(f"{waits}.")] == []
     own = [name for name in modules if name.startswith("jaxprof")]
     assert len(own) <= MOST_OWN, own
     assert not parsed  # the styles were read once, with the colours of the theme
+    assert unseen == [], "text in the colour of its background"

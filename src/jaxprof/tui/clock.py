@@ -1,9 +1,5 @@
-"""The clocks of the app: the time of day, the clock that never goes back, which dates events, and the processor time of
-a thread, which says how rarely a growing program is shown.
-
-Every module of the app reads them from here, as `clock.monotonic()`, and a test that sets them sets them for all
-screens. Nothing is measured with them: that is the engine's and the recorder's.
-"""
+"""The clocks of the app: the time of day, the clock that never goes back, and the processor time of a thread, by which
+a growing program is shown more rarely. A test that sets them sets them for all screens. Nothing is measured here."""
 
 from time import localtime, monotonic, sleep, strftime, thread_time
 from time import time as unix_seconds

@@ -175,6 +175,9 @@ class Profiler(Navigator, keys="app"):
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return variables(few=self._few_colours)
 
+    def on_load(self) -> None:
+        self.stylesheet.apply(self)  # as the first screen needs: its widgets keep the colour of text that they inherit
+
     def on_mount(self) -> None:
         path, program, follow, profile = self._first
         self.set_interval(FOLLOW_SECONDS, self.follow_session)
