@@ -1,6 +1,6 @@
 # about: predictions of a Gaussian process with the inverse of its covariance
 # cause: an inverse in place of a solution
-# expect: multiplied_inverse
+# expect: inverse_product
 # run: predict
 # mended: predict_by_solving
 # targets: h100

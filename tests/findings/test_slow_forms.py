@@ -168,7 +168,7 @@ CASES = {
         (False, lambda x: lax.fori_loop(0, 9, lambda _, c: jnp.sort(c) * 2, x)[-5:], "f32[4096]"),
         (False, lambda x, a: jnp.sort(x)[-5:].sum() * (a @ a), "f32[64] f32[512,512]"),
     ],
-    "multiplied_inverse": [
+    "inverse_product": [
         (True, lambda a, b: jnp.linalg.inv(a) @ b, "f32[256,256] f32[256]"),
         (True, lambda a, b: b @ jnp.linalg.inv(a + a.T) @ b, "f32[256,256] f32[256]"),
         (True, jax.vmap(lambda a, b: jnp.linalg.inv(a) @ b), "f32[9,64,64] f32[9,64,4]"),

@@ -274,7 +274,7 @@ async def test_passes_live_buffers_and_whether_a_program_fits(monkeypatch):
 
         async def listed(names):
             await walk.until(
-                lambda: [row.instruction for row in buffers.left_by_filter().values()] == names.split(), names
+                lambda: [row.instruction for row in buffers.rows_left_by_filter().values()] == names.split(), names
             )
 
         await walk.shows("5 buffers of 7.00 KiB alive at the highest point", "peak memory 11.4 MiB")

@@ -135,7 +135,7 @@ class HotLoop:
             return False
         return self.key[2] <= (location.line or 0) <= self.last_line
 
-    def accounted(self, spots: Sequence[Spot]) -> list[Spot]:
+    def spots_accounted_for(self, spots: Sequence[Spot]) -> list[Spot]:
         """Return those of these spots whose lines iterations like the timed ones can make up. Calls that return at once
         only queue their work; the wait for it, of other calls, comes in iterations that were not timed."""
         seconds = totals((line, spot.seconds) for line, spot in _at_lines(self.spots, self.key))

@@ -91,7 +91,9 @@ def _largest_part(loop: HotLoop, *, timed: bool) -> Verdict:
         needed = _round_up(total * 2 * LEAST_SAMPLES / max(samples, 1.0))
         count = round(samples)
         return _no_verdict(loop, f"it was too short ({counted(count, 'sample')})", needed)
-    doubtful = sum(spot.seconds for spot in loop.spots) - sum(spot.seconds for spot in loop.accounted(loop.spots))
+    doubtful = sum(spot.seconds for spot in loop.spots) - sum(
+        spot.seconds for spot in loop.spots_accounted_for(loop.spots)
+    )
     if name == DISPATCH and doubtful > total / 2:
         timed_count = counted(loop.times.count, "timed iteration")
         reason = f"its {timed_count} cannot account for the sampled time: too few and too short"

@@ -23,7 +23,7 @@ CHECKS = (
     traffic.layout_copy, traffic.dtype_convert, compute.float64, traffic.broadcast_materialised,
     compute.tiny_kernels, traffic.padding, compute.odd_sizes, compute.rematerialisation, traffic.large_constant,
     traffic.unused_output, traffic.host_transfer, compute.small_loop_body, compute.attention_scores,
-    compute.whole_sort, compute.multiplied_inverse, traffic.lost_donation, compute.upcast_product,
+    compute.whole_sort, compute.inverse_product, traffic.lost_donation, compute.upcast_product,
     compute.precise_product, traffic.resharding,
     batched.grouped_convolution, batched.small_decompositions, batched.column_gather, batched.one_hot_product,
     draws.random_bits, draws.rejection_sampling, gradients.costly_backward,

@@ -235,7 +235,7 @@ def whole_sort(scene: Scene) -> Iterator[Finding]:
         if not first or axis is None or axis >= len(first[0].dimensions):
             continue
         length = first[0].dimensions[axis]
-        kept = _kept_ends(scene, kernel, sort, axis, length)
+        kept = _ends_read(scene, kernel, sort, axis, length)
         if kept and kept <= most * length and (scene.platform != "gpu" or kept <= _MOST_BY_GPU):
             found.append((kernel, kept, length))
     if not found or (share := scene.share([kernel for kernel, *_ in found])) < WORTH:
@@ -249,7 +249,7 @@ def whole_sort(scene: Scene) -> Iterator[Finding]:
     yield replace(of_sort, own_fix=_OF_RANDOM_ORDER if "_shuffle" in kernel.op_name else None)
 
 
-def _kept_ends(scene: Scene, kernel: Kernel, sort: Value, axis: int, length: int) -> int:
+def _ends_read(scene: Scene, kernel: Kernel, sort: Value, axis: int, length: int) -> int:
     """Return how many elements at the ends of the sorted axis are read; 0 if others are, or if it is not known."""
     for passage in scene.flow:
         if passage.producer is kernel and passage.crossed:
@@ -288,7 +288,7 @@ _EXTENT = re.compile(r"\[(\d+):(\d+)(?::(\d+))?\]")
     "jax.scipy.linalg.cho_solve if a is symmetric and positive definite. For several b, lu_factor once, and lu_solve.",
     saves="part",
 )
-def multiplied_inverse(scene: Scene) -> Iterator[Finding]:
+def inverse_product(scene: Scene) -> Iterator[Finding]:
     if "jit(inv)" not in scene.module.text:
         return
     inverting = [kernel for kernel in scene.kernels if _INVERTING.search(kernel.op_name)]

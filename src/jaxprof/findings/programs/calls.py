@@ -234,7 +234,7 @@ def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     share = loop.launching.get(DISPATCH, 0.0) / whole if whole else 0.0
     if share:
         spots += [replace(spot, seconds=share * spot.seconds, samples=share * spot.samples) for spot in inline]
-    calls = loop.accounted([spot for spot in spots if spot.kind != "dispatch"])
+    calls = loop.spots_accounted_for([spot for spot in spots if spot.kind != "dispatch"])
     locations = {spot.location for spot in calls} | {loop_line(result, spot) for spot in calls}
     compiled = [row for row in result.compiles if not is_single(row)]
     names = {name for spot in calls for name in (spot.call, spot.call.rpartition(".")[2].removesuffix("()")) if name}

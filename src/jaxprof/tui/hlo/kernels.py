@@ -150,13 +150,13 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
     def can_open(self, key: Hashable | None) -> bool:
         return key in self._groups
 
-    def left_by_filter(self) -> dict[Hashable, Hashable | Heading]:
+    def rows_left_by_filter(self) -> dict[Hashable, Hashable | Heading]:
         return {group.path: group.path for group in self._groups.values() if len(group.path) == 1}
 
     def rearrange(self) -> None:
         """Show the kernels, which are not copied, or the groups with what is inside the open ones."""
         self._around = {}
-        shown = [key for key, _ in self._with_opened(self.left_by_filter())]
+        shown = [key for key, _ in self._with_opened(self.rows_left_by_filter())]
         self.set_keys(shown if self._groups else self.filtered)
 
     @property

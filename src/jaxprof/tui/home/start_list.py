@@ -265,7 +265,7 @@ class StartList(RowList[StartRow], keys="start"):
         hosts = entry.job.hosts if entry.job is not None else [entry.header.host] if entry.header is not None else []
         return " ".join([row.title, entry.name, *hosts, *(plan.spec.device for plan in entry.planned)])
 
-    def left_by_filter(self) -> dict[Hashable, StartRow | Heading]:
+    def rows_left_by_filter(self) -> dict[Hashable, StartRow | Heading]:
         """Return the rows that the filter leaves, those first whose titles begin so, then those whose titles have the
         words: Enter chooses the first one."""
 
@@ -273,7 +273,7 @@ class StartList(RowList[StartRow], keys="start"):
             title, text = "" if isinstance(row, Heading) else row.title.casefold(), " ".join(self._words)
             return not title.startswith(text), text not in title
 
-        left = super().left_by_filter()
+        left = super().rows_left_by_filter()
         return dict(sorted(left.items(), key=lambda pair: rank(pair[1]))) if self._words else left
 
     def set_filter(self, text: str) -> None:

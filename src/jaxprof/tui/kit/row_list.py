@@ -111,7 +111,7 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
     # -- hooks ------------------------------------------------------------------------------------------------
 
     def order_rows(self) -> dict[Hashable, Row | Heading]:
-        return self.sort_rows(self.left_by_filter())
+        return self.sort_rows(self.rows_left_by_filter())
 
     def haystack(self, row: Row) -> str:
         """Return the text that the filter searches: by default what the row shows."""
@@ -335,9 +335,9 @@ class RowList(Guarded, ScrollView, Generic[Row], can_focus=True, inherit_binding
 
     @property
     def hidden(self) -> int:
-        return self.total - len(self.left_by_filter()) if self._words else 0
+        return self.total - len(self.rows_left_by_filter()) if self._words else 0
 
-    def left_by_filter(self) -> dict[Hashable, Row | Heading]:
+    def rows_left_by_filter(self) -> dict[Hashable, Row | Heading]:
         if not self._words:
             return self._given
         return {key: row for key, row in self._given.items() if not isinstance(row, Heading) and self._has_words(row)}
@@ -534,8 +534,8 @@ class TreeView(RowList[Row], keys="tree"):
         self.rearrange()
 
     def action_open_all(self) -> None:
-        every = set(self._openable(self.left_by_filter()))
-        outermost = list(self.left_by_filter())
+        every = set(self._openable(self.rows_left_by_filter()))
+        outermost = list(self.rows_left_by_filter())
         self.opened = (set(outermost) if len(outermost) == 1 else set()) if every <= self.opened else every
         self.rearrange()
 
