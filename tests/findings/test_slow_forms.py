@@ -173,7 +173,8 @@ CASES = {
         (True, lambda a, b: b @ jnp.linalg.inv(a + a.T) @ b, "f32[256,256] f32[256]"),
         (True, jax.vmap(lambda a, b: jnp.linalg.inv(a) @ b), "f32[9,64,64] f32[9,64,4]"),
         (False, jnp.linalg.solve, "f32[256,256] f32[256]"),
-        (False, lambda a, b: jnp.linalg.inv(a) @ b, "f32[256,256] f32[256,256]"),
+        (True, lambda a, b: jnp.linalg.inv(a) @ b, "f32[256,256] f32[256,256]"),
+        (False, lambda a, b: jnp.linalg.inv(a) @ b, "f32[256,256] f32[256,1024]"),
         (False, lambda a, b: (jnp.linalg.inv(a), jnp.linalg.inv(a) @ b), "f32[256,256] f32[256]"),
         (False, lambda a, b: jnp.diag(jnp.linalg.inv(a)) * b, "f32[256,256] f32[256]"),
         (False, lambda a, b: lax.fori_loop(0, 99, lambda _, x: jnp.tanh(jnp.linalg.inv(a) @ x), b),
@@ -205,10 +206,12 @@ CASES = {
 }  # fmt: skip
 
 
-def test_gpus_find_at_most_sixteen_without_a_sort():
-    for kept, expected in ((16, True), (17, False)):
-        found = said(lambda x: jnp.sort(x)[:, -kept:], "f32[64,4096]", "gpu")  # noqa: B023, called at once
-        assert ("whole_sort" in found) is expected
+@pytest.mark.parametrize(
+    ("arguments", "kept", "found"),
+    [("f32[64,4096]", 16, True), ("f32[64,4096]", 17, False), ("f32[64,1000]", 9, False), ("s32[64,4096]", 9, False)],
+)
+def test_gpus_have_a_kernel_for_few_floats_alone(arguments, kept, found):
+    assert ("whole_sort" in said(lambda x: jnp.sort(x)[:, -kept:], arguments, "gpu")) is found
 
 
 def test_a_choice_by_sorting_has_its_own_advice():

@@ -296,6 +296,15 @@ def test_our_imports_leave_the_collector_as_it_was(on, monkeypatch):
     assert seen == [False, on]
 
 
+def test_a_forked_child_says_nothing_of_children():
+    launched = launch.Launched(Mock(), Mock(), "{}")
+    launched._report_children()
+    assert launched._pipe.send.call_count == 1
+    launched._owner += 1
+    launched._report_children()
+    assert launched._pipe.send.call_count == 1
+
+
 def test_the_recording_ends_before_jax_cleans_up(monkeypatch):
     """jax registers its clean-up when it is imported and when its backends start; the last that is registered runs
     first."""

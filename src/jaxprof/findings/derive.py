@@ -113,8 +113,10 @@ def make_explanation(
     left_out = {"copies_in_steps"} if "host_transfer" in costly else set()
     if costly - {"cache_off", *_DOUBTFUL}:
         left_out.add("cache_off")
-    captured = max((finding.bytes or 0 for finding in findings if finding.code == "captured_constants"), default=0)
-    if any(finding.code == "large_constant" and 0 < (finding.bytes or 0) <= captured for finding in findings):
+    largest: dict[str, int] = {}
+    for finding in findings:
+        largest[finding.code] = max(finding.bytes or 0, largest.get(finding.code, 0))
+    if largest.get("large_constant", 0) <= largest.get("captured_constants", 0):
         left_out.add("large_constant")
     ranked = sorted(
         _merge_runs(finding for finding in findings if finding.code not in left_out),

@@ -1,8 +1,7 @@
 """What XLA made of a program, read from text or from a proto, without jax.
 
 `paths` and `stages` find modules, `text.parse.modules` parses a text into values of `text.model`, and `kernels` has
-what follows from them. Code that creates a million small values does so under `not_collecting`, so that Python's
-garbage collector does not traverse them again and again.
+what follows from them.
 
 A fusion from the executable to the screen: `engine/measure/stages.py` takes the HLO text from the executable;
 `engine/main.py`, `runner/child.py` and `runner/session_recorder.py` pass it on, in chunks (`events/chunks.py`).
@@ -11,22 +10,3 @@ classes of `hlo/text/model.py`. `hlo/kernels/kernels.py` finds the kernels and t
 they were not fused further, and `analysis/kernels/ranking.py` ranks them on a device. `facts/kernels.py` says what is
 known of each, for `report/kernels.py` (text) and `tui/hlo/kernels.py` (screen); `tui/hlo/modules.py` opens them.
 """
-
-from __future__ import annotations
-
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-
-@contextmanager
-def not_collecting() -> Iterator[None]:
-    """Disable the cyclic garbage collector, which would take a third of the time and find nothing. If several threads
-    do so at once, the first that ends may enable it for all, which only makes the others slower."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

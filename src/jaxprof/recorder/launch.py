@@ -301,8 +301,10 @@ class Launched:
             )
 
     def _report_children(self) -> None:
-        """Say what the child processes took, in the last of all exit handlers: that of `multiprocessing` ends some."""
-        self._pipe.send(b'{"type":"heartbeat","children_seconds":%r}' % _children_seconds())
+        """Say what the child processes took, in the last of all exit handlers: that of `multiprocessing` ends some. A
+        forked child says nothing: it is one of them."""
+        if os.getpid() == self._owner:
+            self._pipe.send(b'{"type":"heartbeat","children_seconds":%r}' % _children_seconds())
 
     def _end(self) -> None:
         """End the recording when the program ends normally; not in a forked child, where it has not ended."""

@@ -14,10 +14,10 @@ from functools import cache, partial
 from statistics import median
 from typing import Any
 
+from jaxprof.base.garbage import not_collecting
 from jaxprof.base.values import frozen
 from jaxprof.engine.measure.control import PhaseReport, Reporter
 from jaxprof.events import SamplesTaken, TurnAwaited
-from jaxprof.hlo import not_collecting
 
 try:
     import resource

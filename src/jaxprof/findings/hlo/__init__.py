@@ -12,7 +12,7 @@ from dataclasses import replace
 from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding
 from jaxprof.findings.explanation import rank
-from jaxprof.findings.hlo import batched, compute, draws, gradients, loops, traffic
+from jaxprof.findings.hlo import algorithms, batched, compute, draws, gradients, loops, traffic
 from jaxprof.findings.hlo.scene import Scene
 from jaxprof.hlo.kernels.cost import NOTHING
 from jaxprof.hlo.kernels.kernels import Kernel, totals
@@ -23,7 +23,7 @@ CHECKS = (
     traffic.layout_copy, traffic.dtype_convert, compute.float64, traffic.broadcast_materialised,
     compute.tiny_kernels, traffic.padding, compute.odd_sizes, compute.rematerialisation, traffic.large_constant,
     traffic.unused_output, traffic.host_transfer, compute.small_loop_body, compute.attention_scores,
-    compute.whole_sort, compute.inverse_product, traffic.lost_donation, compute.upcast_product,
+    algorithms.whole_sort, algorithms.inverse_product, traffic.lost_donation, compute.upcast_product,
     compute.precise_product, traffic.resharding,
     batched.grouped_convolution, batched.small_decompositions, batched.column_gather, batched.one_hot_product,
     draws.random_bits, draws.rejection_sampling, gradients.costly_backward,

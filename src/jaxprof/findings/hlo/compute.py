@@ -13,19 +13,9 @@ from dataclasses import replace
 from jaxprof.base.grouping import grouped
 from jaxprof.base.units import bytes_, counted, integer, percent, scaled
 from jaxprof.events.finding import Finding
-from jaxprof.findings.hlo.scene import (
-    LARGE_BYTES,
-    WORTH,
-    Scene,
-    check,
-    flops_of,
-    gather,
-    lines_of,
-    module_finding,
-    total,
-)
+from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, flops_of, gather, lines_of, module_finding, total
 from jaxprof.hlo.kernels.attention import is_any_product, scores_before
-from jaxprof.hlo.kernels.dataflow import Value, downstream, origin_through, same_elements, sources, upstream
+from jaxprof.hlo.kernels.dataflow import Value, origin_through, same_elements, sources, upstream
 from jaxprof.hlo.kernels.execution import Execution, functions_of_calls
 from jaxprof.hlo.kernels.kernels import MATRIX_KINDS, Kernel, kernels_run_again
 from jaxprof.hlo.kernels.kinds import instructions_in, values_of
@@ -205,117 +195,6 @@ def small_loop_body(scene: Scene) -> Iterator[Finding]:
             ),
             places=lines_of(Value(each) for each in (loop, *(kernel.instruction for kernel in inside))),
         )
-
-
-_MOST_KEPT = {"cpu": 1 / 8, "gpu": 16 / 1024}
-"""Largest part of a sorted axis that top_k finds in much less time than a sort: a CPU takes 12 ms for 100 of 20 000 and
-a quarter of the sort's time for 5 000; XLA's kernel for GPUs finds up to 16 of at least 1024, and sorts for more.
-"""
-_MOST_BY_GPU = 16
-
-
-@check(
-    "a sort of which only the ends are read",
-    "All elements are brought in order, and then a few of the largest or smallest are taken.",
-    "Find these alone: jax.lax.top_k(x, k) has values and indices, of -x those of the smallest; one of them is "
-    "jnp.max, jnp.min, jnp.argmax or jnp.argmin.",
-    saves="part",
-)
-def whole_sort(scene: Scene) -> Iterator[Finding]:
-    most = _MOST_KEPT.get(scene.platform)
-    if most is None or " sort(" not in scene.module.text:
-        return
-    found: list[tuple[Kernel, int, int]] = []
-    for kernel in scene.kernels:
-        sort = next((value for value in values_of(kernel.instruction) if value.opcode == "sort"), None)
-        # XLA makes a sort of a top_k, too, where it has nothing better.
-        if sort is None or kernel.path.primitive == "top_k":
-            continue
-        first, axis = sort.instruction.shape.leaves()[:1], next(iter(sort.instruction.integers("dimensions")), None)
-        if not first or axis is None or axis >= len(first[0].dimensions):
-            continue
-        length = first[0].dimensions[axis]
-        kept = _ends_read(scene, kernel, sort, axis, length)
-        if kept and kept <= most * length and (scene.platform != "gpu" or kept <= _MOST_BY_GPU):
-            found.append((kernel, kept, length))
-    if not found or (share := scene.share([kernel for kernel, *_ in found])) < WORTH:
-        return
-    kernel, kept, length = max(found, key=lambda each: scene.work(each[0]))
-    of_sort = module_finding(
-        f"{integer(length)} elements are sorted, and {integer(kept)} of them read: {percent(share)} of the program's "
-        "work",
-        tuple(kernel.name for kernel, *_ in found),
-    )
-    yield replace(of_sort, own_fix=_OF_RANDOM_ORDER if "_shuffle" in kernel.op_name else None)
-
-
-def _ends_read(scene: Scene, kernel: Kernel, sort: Value, axis: int, length: int) -> int:
-    """Return how many elements at the ends of the sorted axis are read; 0 if others are, or if it is not known."""
-    for passage in scene.flow:
-        if passage.producer is kernel and passage.crossed:
-            return 0
-    first = last = 0
-    for member in range(len(sort.instruction.shape.leaves())):
-        index = (member,) if sort.instruction.shape.is_tuple else ()
-        if (kernel if not index else (kernel, index)) in scene.flow.outputs:
-            return 0
-        for reader in downstream(sort._replace(member=index)):
-            extents = _EXTENT.findall(reader.instruction.attributes.get("slice", ""))
-            if reader.opcode != "slice" or len(extents) <= axis:
-                return 0
-            start, end, stride = extents[axis]
-            if stride not in ("", "1"):
-                return 0
-            if int(end) <= length - int(start):
-                first = max(first, int(end))
-            else:
-                last = max(last, length - int(start))
-    return first + last
-
-
-_OF_RANDOM_ORDER = (
-    "k different random indices are jax.lax.top_k(jax.random.uniform(key, (n,)), k)[1]: in place of a choice without "
-    "replacement, or of the first of a permutation."
-)
-_EXTENT = re.compile(r"\[(\d+):(\d+)(?::(\d+))?\]")
-
-
-@check(
-    "an inverse that is only multiplied",
-    "An inverse takes three times the work of the factorisation that it is made from, and has larger rounding errors "
-    "than a solution.",
-    "Solve in place of inverting: jnp.linalg.solve(a, b) for inv(a) @ b, jnp.linalg.solve(a.T, b.T).T for b @ inv(a), "
-    "jax.scipy.linalg.cho_solve if a is symmetric and positive definite. For several b, lu_factor once, and lu_solve.",
-    saves="part",
-)
-def inverse_product(scene: Scene) -> Iterator[Finding]:
-    if "jit(inv)" not in scene.module.text:
-        return
-    inverting = [kernel for kernel in scene.kernels if _INVERTING.search(kernel.op_name)]
-    if not inverting or (share := scene.share(inverting)) < WORTH:
-        return
-    names = {kernel.name for kernel in inverting}
-    solving = {kernel for kernel in inverting if kernel.path.primitive == "triangular_solve"}
-    used = [passage for passage in scene.flow if passage.producer in solving and passage.consumer.name not in names]
-    outputs = {maker[0] if isinstance(maker, tuple) else maker for maker in scene.flow.outputs}
-    if not used or solving & outputs:
-        return
-    for passage in used:
-        # With half as many columns as the matrix has, solving takes as long as inverting.
-        others = sum(size for _, size in passage.consumer.operand_bytes) - passage.bytes_read
-        is_product = passage.consumer.path.primitive == "dot_general"
-        if passage.crossed or not is_product or 2 * others > passage.bytes_read:
-            return
-    inverse = str(used[0].shape.without_layout())
-    yield module_finding(
-        f"the inverse {inverse} is only multiplied, with fewer columns than half of its own: inverting is "
-        f"{percent(share)} of the program's work",
-        tuple(kernel.name for kernel in sorted(inverting, key=lambda kernel: -scene.work(kernel))),
-    )
-
-
-_INVERTING = re.compile(r"[/(]jit\(inv\)\)*/jit\(solve\)")
-"""`jnp.linalg.inv` within a function of the user's, perhaps under a `vmap`: it solves for the identity."""
 
 
 # -- precision ---------------------------------------------------------------------------------------------------------

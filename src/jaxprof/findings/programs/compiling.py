@@ -14,7 +14,7 @@ from jaxprof.events import Compiled, LineOperations, SourceLocation
 from jaxprof.events.finding import Finding
 from jaxprof.events.programs import IMPORTS, UNROLLED
 from jaxprof.findings.programs.claims import Claims, check
-from jaxprof.findings.programs.loop_lines import PACKAGE
+from jaxprof.findings.programs.loop_lines import PACKAGE, package_of_loop
 from jaxprof.findings.trials import shortening, work_text
 from jaxprof.session.files import path_word
 
@@ -114,8 +114,7 @@ def many_tiny_jits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         library = safe(max(inside, key=lambda name: inside[name]))
         most += f", inside {library}" if library else ""
         fix = _IMPORT_COMPILES if imported else _LIBRARY_COMPILES if library else None
-        loop = PACKAGE.search(result.hot.key[0]) if result.hot.library and result.hot.key is not None else None
-        if fix == _LIBRARY_COMPILES and loop is not None and loop[1] == library.partition(".")[0]:
+        if fix == _LIBRARY_COMPILES and package_of_loop(result) == library.partition(".")[0]:
             fix = _LOOPING_LIBRARY
         shapes = totals(((row.function, row.called_from), row.count) for row in rows if row.reason_code == "shape")
         if not library and max(shapes.values(), default=0) >= MANY_SHAPES:

@@ -49,9 +49,8 @@ def finding_of_lines(
     """Claim the spots, and return the finding about their lines; `within` follows their cost in its sentence. What is
     done in a library's loop is changed where the user calls it, unless the fix `of_library` is empty."""
     took = claims.take(spots)
-    package = PACKAGE.search(result.hot.key[0]) if result.hot.library and result.hot.key is not None else None
-    if package is not None and of_library:
-        own_fix = of_library.format(safe(package[1]))
+    if of_library and (package := package_of_loop(result)):
+        own_fix = of_library.format(safe(package))
     lines = {spot.location for spot in spots}
     stalled = [lasted for location, lasted in result.stalls if location in lines]
     if stalled and sum(stalled) > took / 2:
@@ -65,6 +64,12 @@ def finding_of_lines(
         saves_seconds=saves,
         estimate=True,
     )
+
+
+def package_of_loop(result: ProgramResult) -> str:
+    """Return the package whose code has the hot loop; empty if it is the user's, or if there is none."""
+    package = PACKAGE.search(result.hot.key[0]) if result.hot.library and result.hot.key is not None else None
+    return package[1] if package is not None else ""
 
 
 def is_in_loop(result: ProgramResult, spot: Spot) -> bool:

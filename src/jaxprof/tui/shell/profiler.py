@@ -219,7 +219,7 @@ class Profiler(Navigator, keys="app"):
             return self.opened.silent_since
         left = counted(sum(not run.over for run in live.session.runs.values()), "run")
         busy = "program running" if live.program is not None else f"{left} to go"
-        return ", ".join([*["not saved"] * live.is_unsaved, *[busy] * live.busy])
+        return ", ".join(filter(None, ("not saved" if live.is_unsaved else "", busy if live.busy else "")))
 
     def set_session(self, session: Session, path: Path | None, follower: Follower[Session] | None = None) -> None:
         self.opened.show(session, path, follower)
