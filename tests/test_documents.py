@@ -175,8 +175,12 @@ def _settings():
     return "\n".join(lines) + "\n"
 
 
-FIGURE = r"\d[-+*/ .e\d]*(?: \* [A-Z_]+)?|\(\d+[.e][.e\d-]*, [.e\d-]+\)"
+FIGURE = r"\d[-+*/ <.e\d]*(?: \* [A-Z_]+)?|\(\d+[.e][.e\d-]*, [.e\d-]+\)"
 """A number, a product with one, or a pair of them."""
+BOUND = re.compile(
+    r"MOST_|LONGEST_TEXT|_LARGEST$|_ENDLESS|_GOLDEN|_DAY_SECONDS|\w+(_AT_MOST|_KEPT|_ADDED|_NAMED|_OF_A_STACK)"
+)
+"""Names of figures that bound memory or text, or are no choice: none decides where a second goes."""
 
 
 def _attribution():
@@ -190,12 +194,15 @@ def _attribution():
 
 
 def _figures(path):
-    """A row for each figure of a module that has a docstring."""
+    """A row for each figure of a module; one without a docstring fails, unless it is a bound."""
     for node, after in pairwise(ast.parse(path.read_text()).body):
-        documented = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
-        if isinstance(node, ast.Assign) and documented and re.fullmatch(FIGURE, ast.unparse(node.value)):
-            meaning = " ".join(str(after.value.value).split())
-            yield f"| `{path.stem}.{ast.unparse(node.targets[0])}` | {ast.unparse(node.value)} | {meaning} |"
+        if not isinstance(node, ast.Assign) or not re.fullmatch(FIGURE, ast.unparse(node.value)):
+            continue
+        name, documented = ast.unparse(node.targets[0]), isinstance(after, ast.Expr)
+        assert documented or BOUND.match(name.strip("()")), f"{path.name}: {name} is no row of docs/attribution.md"
+        if documented:
+            meaning = " ".join(ast.literal_eval(after.value).split())
+            yield f"| `{path.stem}.{name}` | {ast.unparse(node.value)} | {meaning} |"
 
 
 REFERENCES = {

@@ -22,6 +22,7 @@ from jaxprof.events import NOWHERE, SilenceSeen, SourceLocation, StandstillSeen,
 from jaxprof.session import RecordedProgram
 
 USUAL_ITERATIONS = 10
+"""Usual iterations without which a standstill may be a long iteration."""
 LEAST_SECONDS = 20.0
 """No iteration for this long, and for `USUAL_ITERATIONS` usual ones, is a standstill of a thread that does nothing."""
 LONGER_FACTOR = 3

@@ -17,6 +17,7 @@ FOLDING, CODE = "constant_folding", "code generation"
 _QUIET_SECONDS = 2.0
 """Between two passes XLA announces nothing for milliseconds; after the last one, until the machine code is there."""
 _SINCE_SECONDS = 0.5
+"""Lines of the log from this long before the compilation began count, too."""
 _FROM_PASSES = re.compile(r"[IWEF]\d{4} [\d:.]+ +(\d+) hlo_pass_pipeline\.cc:\d+\]\s+(.*)")
 _PIPELINE = re.compile(r"Running HLO pass pipeline on module ([^ :]+)")
 _FOLDED = re.compile(r'\s*%.*\bop_name="jit\(([^"()]+)\)/[^"]*?([^"/]+)"')

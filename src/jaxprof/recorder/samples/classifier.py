@@ -46,6 +46,8 @@ _FUNCTIONS_AT_MOST = 4_000
 _SITES_AT_MOST = 4_000
 FEW_BYTES = 4096
 """An operand that is not a JAX array and is as small as a Python number: putting it on the device is dispatch."""
+_FED_BYTES = 1 << 20
+"""NumPy arguments from which the call of a compiled function may be their copy: about 0.2 ms."""
 STEPPING = ("range()", "enumerate()", "zip()", "reversed()")
 """Python's own iterators, which take no time as long as no other function runs below them."""
 _LOADER_FILE = re.compile(
@@ -193,8 +195,7 @@ class Classifier:
             # The compiled function called here may have NumPy arguments whose copies take time.
             frame = stack.frames[stack.user]
             size = self._compiled_lines.get((frame.code.co_filename, frame.spot.line), 0)
-            # The call of a compiled function may be the copy of so many bytes of NumPy arguments: about 0.2 ms.
-            kind = FED if frame.spot.is_call and size >= 1 << 20 else COMPILED
+            kind = FED if frame.spot.is_call and size >= _FED_BYTES else COMPILED
         if kind in (HOST, READ):
             made = self._kind_of_host(stack)
             kind = made if kind == HOST or made == DATA else READ

@@ -64,6 +64,7 @@ _TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 RUNNING_SHARE = 0.3
 """A thread was running if its CPU clock advanced by more than this share of the time between two readings."""
 BRIEF_SECONDS = 0.0002
+"""A shorter delay is a brief wait: see `Seen.while_locked`."""
 LATE_SECONDS_UNSURE = 0.001
 """A longer delay counts as a wait for the lock, if the system does not report whether the thread waited at all."""
 FORCED_SHARE = 0.9

@@ -33,7 +33,9 @@ from jaxprof.recorder.samples.stack import DEEPEST
 LEFT = -1.0
 """Replaces a moment where the loop was left; what follows begins anew."""
 LEAST_ENTRY_SECONDS = 0.005
+"""Iterations shorter than this are merged into one entry."""
 YOUNG_SECONDS = 500.0
+"""Age of a program from which entries become longer in proportion to it."""
 PROOFS = 3
 """Number of consecutive rises by exactly one that prove a counter."""
 _TRIES_AT_MOST = 12

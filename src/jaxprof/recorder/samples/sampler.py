@@ -50,13 +50,16 @@ from jaxprof.recorder.samples.states import COMPILED, Seen
 from jaxprof.recorder.samples.steps import StepCounter
 
 CLOSE_INTERVAL = 0.005
+"""Shortest interval between two samples, in seconds, while a program is sampled closely."""
 CLOSE_SECONDS = 4.0
 """A program is sampled closely for this long, not counting the stages of compilations, so that the findings do not
 depend on how long it runs. The limit bounds the cost."""
 SHORTEST_INTERVAL = 0.010
+"""Shortest interval afterwards."""
 LONGEST_CLOSE_INTERVAL = 0.040
 """Longest interval while a program is sampled closely."""
 LONGEST_INTERVAL = 0.100
+"""Longest interval afterwards."""
 STAGE_INTERVAL = 0.025
 """Least interval while something is compiled: the ledger has the exact times, samples only the lines."""
 OWN_SHARE = 0.0035
@@ -67,6 +70,7 @@ CLOSE_SHARE = 0.010
 FIRST_SHARE = 0.030
 """Share of the time awake for the first `FIRST_SAMPLES` outside compilations: short programs need them."""
 FIRST_SAMPLES = 100
+"""Number of samples that `FIRST_SHARE` holds for."""
 _STACKS_OF_A_LINE = 16
 """Number of compilations from one line whose stacks are read."""
 _LOOPS_AT_MOST = 50
@@ -74,19 +78,24 @@ _LOOPS_AT_MOST = 50
 _CALLS_WAITING = 1000
 """Limit for the calls that compiled since the last sample, if no sampler takes them, as after it failed."""
 WINDOW_SECONDS = 1.0
+"""Least length of a sample window."""
 GROWTH = 1 / 150
 """A sample window lasts at least this share of the program's age, so that a day has 1 000 windows and a year 2 000."""
 TICK_SECONDS = 0.25
+"""Interval between two looks at the timed loop, the live arrays and the stages of compilations."""
 CLOSE_TICK_SECONDS = 0.1
+"""The same while a program is sampled closely."""
 READING_SHARE = 0.2
 """Share of the time that reading the system's files may take. Each file gives Python's lock away, and where the program
 holds that for long, as in `gc.collect()`, little time would be left for samples."""
 _GOLDEN = 0.6180339887498949
 
 COUNTED_EVERY_SECONDS = 1.0
+"""Interval between two counts of the live arrays."""
 COUNTED_AT_FIRST_SECONDS = 0.1
 """Interval between the first counts, so that a program of a second or two has some."""
 FIRST_COUNTS = 40
+"""Number of counts at `COUNTED_AT_FIRST_SECONDS`."""
 RESIDENT_STEP_BYTES = 16 << 20
 """Change of the resident memory that is worth an event by itself."""
 COUNTING_SHARE = 0.004

@@ -32,7 +32,9 @@ from jaxprof.recorder.samples.states import CALLBACK, Seen
 FIRST_SECONDS = 8.0
 """An iteration is missing after this long, and after `MISSING_FACTOR` usual ones; a reader waits for longer."""
 MISSING_FACTOR = 5
+"""Usual iterations after which one is missing."""
 AGAIN_SECONDS = 4.0
+"""Shortest interval between two reports of a standstill."""
 AGAIN_SHARE = 0.1
 """The state is reported again after this share of the time that the standstill has lasted, but not before
 `AGAIN_SECONDS`: a night of it is some hundred reports."""

@@ -23,6 +23,11 @@ IMPORT_FILES = ("<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_e
 
 WORTH_COPYING_BYTES = 65_536
 """Copying a ready array smaller than this takes no time: the thread is only waking up."""
+RUNNING_ABOVE = 0.9
+"""Share of the time around a sample above which a thread that ran counts as running, even if it appears blocked: it may
+only be waiting for the interpreter's lock, which the sampler holds."""
+_RUNNING_ABOVE_IN_DISPATCH = 0.5
+"""The same for a thread that is in a single operation."""
 
 HOST, IDLE, CALL, READ = "host", "idle", "call", "read"
 DISPATCH, COMPILED, FED, CALLBACK = "dispatch", "compiled", "fed", "callback"
@@ -118,9 +123,8 @@ class Seen:
 
     @property
     def running_above(self) -> float:
-        """Share of the time around the sample above which a thread that ran counts as running, even if it appears
-        blocked: it may only be waiting for the interpreter's lock, which the sampler holds."""
-        return 0.5 if self.kind == DISPATCH else 0.9
+        """See `RUNNING_ABOVE`."""
+        return _RUNNING_ABOVE_IN_DISPATCH if self.kind == DISPATCH else RUNNING_ABOVE
 
     def while_locked(self, *, forced: bool, brief: bool = False) -> Seen:
         """Return the interpretation for a sample that had to wait for the interpreter's lock.

@@ -46,6 +46,7 @@ FADING = 0.7
 LEAST_HITS = 5
 """A line that was timed less often does not represent the time between the spells."""
 FEW_INTERVALS = 10
+"""Number of the last iterations whose mean is the usual length."""
 _CALLED_TIMED = 4
 """Number of functions between the loop and JAX whose lines are timed, too."""
 _SUSPENDED = GENERATORS | inspect.CO_COROUTINE
