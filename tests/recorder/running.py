@@ -31,8 +31,9 @@ def environment(**more):
     return {name: value for name, value in kept.items() if not name.startswith("TPU_")} | more
 
 
-CLIENT = f"import sys; sys.path.insert(0, {str(SOURCE)!r}); from jaxprof.__main__ import main; main()"
-"""Starts the client without a PYTHONPATH, which the program would inherit."""
+CLIENT = f"import sys; sys.path[0] = {str(SOURCE)!r}; from jaxprof.__main__ import main; main()"
+"""Starts the client without a PYTHONPATH, which the program would inherit, and without the current folder, which `-c`
+puts on the path."""
 
 
 def client(*words):

@@ -693,6 +693,8 @@ class Note:
     """CPU time of all child processes that have ended, for `child_processes`."""
     by_signal: bool = False
     """Whether a signal ended the program, for `not_unwound`."""
+    shadowed: bool = False
+    """Whether `import jax` finds a jax.py in the program's folder, for `no_jax`."""
 
 
 @frozen(kw_only=True)
@@ -723,6 +725,9 @@ class ProgramEnded(Event):
     """Monotonic time at which the exception was raised, approximately; None without one."""
     error_details: str = ""
     """The other lines of the message, if memory ran out: the buffers, and the state of the allocator."""
+    shadowed_by: SourceLocation = NOWHERE
+    """The user's file that was imported under the name of a module of the standard library or of a package, if the
+    exception came from that import, or named what the file lacks."""
     arrays: list[LineArrays] = field(default_factory=list)
     """Arrays that were alive when memory ran out, most bytes first; empty for every other end."""
 

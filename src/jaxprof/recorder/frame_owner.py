@@ -11,7 +11,8 @@ import re
 import sys
 from collections.abc import Iterator
 from functools import lru_cache
-from types import CodeType, FrameType
+from importlib.machinery import PathFinder
+from types import CodeType, FrameType, ModuleType
 
 from jaxprof.events import NOWHERE, SourceLocation
 
@@ -106,6 +107,55 @@ def error_location(error: BaseException) -> SourceLocation:
             users = innermost
         step = step.tb_next
     return users or innermost
+
+
+def shadowing_file(error: BaseException) -> SourceLocation:
+    """Return the user's file that was imported under the name of a module of the standard library or of a package;
+    `NOWHERE` unless `error` passed through that import by code of others, or names the file as what lacks something."""
+    outermost = error.__traceback__
+    main = os.path.abspath(outermost.tb_frame.f_code.co_filename) if outermost is not None else ""
+    seen: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in seen:
+        seen.append(cause)
+        candidates: list[tuple[object, object]] = []
+        if isinstance(cause, ImportError) and cause.name:
+            module = sys.modules.get(cause.name.partition(".")[0])
+            candidates.append((cause.name.partition(".")[0], cause.path or getattr(module, "__file__", None)))
+        elif type(cause) is ImportError:  # of C code: "numpy._core.multiarray failed to import"
+            candidates.append((str(cause).partition(".")[0], main))
+        elif isinstance(cause, AttributeError) and isinstance(cause.obj, ModuleType):
+            candidates.append((cause.obj.__name__, getattr(cause.obj, "__file__", None)))
+        importer, step = "", cause.__traceback__
+        while step is not None:
+            code, names = step.tb_frame.f_code, step.tb_frame.f_globals
+            mains = os.path.abspath(code.co_filename) == main
+            if code.co_name == "<module>" and (mains or not _is_users(importer)):
+                candidates.append((names.get("__name__"), code.co_filename))
+            importer = importer if code.co_filename.startswith("<frozen ") else code.co_filename
+            step = step.tb_next
+        for name, file in candidates:
+            path = os.path.abspath(file) if isinstance(file, str) else ""
+            if isinstance(name, str) and _shadows(name, path):
+                return SourceLocation(path)
+        cause = cause.__cause__ or cause.__context__
+    return NOWHERE
+
+
+def _is_users(file: str) -> bool:
+    """Whether a file is neither the standard library's nor a package's, where `file_kind` is misled by a `jax.py`."""
+    return not file.startswith(_STDLIB_FOLDER) and not any(folder in file for folder in _PACKAGE_FOLDERS)
+
+
+def _shadows(name: str, file: str) -> bool:
+    """Whether a user's file is the module `name`, and another module of that name would be found without it."""
+    if not _is_users(file) or not file.endswith((f"{os.sep}{name}.py", f"{os.sep}{name}{os.sep}__init__.py")):
+        return False
+    if name in sys.stdlib_module_names:
+        return True
+    folder = os.path.dirname(file.removesuffix(f"{os.sep}__init__.py"))
+    spec = PathFinder.find_spec(name, [path for path in sys.path if os.path.abspath(path) != folder])
+    return spec is not None and spec.has_location
 
 
 def _location(frame: FrameType, line: int | None = None) -> SourceLocation:

@@ -11,6 +11,10 @@ from __future__ import annotations
 import sys
 import time
 
+# In C: functools.py would import types, which may be another one in the program's folder.
+from _functools import partial  # type: ignore[import-not-found]
+from _operator import call
+
 TYPE_CHECKING = False  # part of the program's start: imports only what Python's start-up does, so no `typing`
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,20 +59,17 @@ class JaxFinder:
                     break
         finally:
             self._looking = False
-        if spec is not None and spec.loader is not None:
+        # jax.py is not JAX: it stands in the program's folder, and shadows it
+        if spec is not None and spec.loader is not None and spec.submodule_search_locations is not None:
             self._follow(spec.loader)
         return spec
 
     def _follow(self, loader: Any) -> None:
         """Overlay two methods of `loader`, which belongs to this spec alone, during this import."""
-        from functools import partial
-        from operator import call
-        from types import ModuleType
-
         create, execute = loader.create_module, loader.exec_module
 
         def create_module(spec: ModuleSpec) -> ModuleType:
-            module = create(spec) or ModuleType(spec.name)
+            module = create(spec) or type(sys)(spec.name)
             steps: tuple[Callable[[], object], ...] = (partial(execute, module), on_import)
             # dict.fromkeys(map(call, steps), module) calls the steps one after the other, in C.
             loader.exec_module = partial(dict.fromkeys, map(call, steps))

@@ -331,17 +331,30 @@ def _children_seconds() -> float:
 
 
 def _ended_without_jax(error: BaseException | None) -> bytes:
-    """Return the end of a program that never imported jax. Only an exception is worth an import."""
-    if isinstance(error, Exception):
-        from contextlib import suppress
+    """Return the end of a program that never imported jax. Only an exception is worth an import.
 
-        with suppress(Exception):  # what the program has done to its modules must not change its end
+    What that needs of the standard library is not looked for in the program's folder: a `copy.py` there would run."""
+    if isinstance(error, Exception):
+        path, modules = sys.path[:], sys.modules.copy()
+        try:
+            folder = os.path.dirname(os.__file__)
+            if folder in path:
+                sys.path[:] = path[path.index(folder) :]
+            for name, module in modules.items():
+                file = getattr(module, "__file__", None)
+                if name in sys.stdlib_module_names and file and not file.startswith(folder + os.sep):
+                    del sys.modules[name]
             from time import monotonic
 
             from jaxprof.events import ProgramEnded, encode
             from jaxprof.recorder.recorder import failure
 
             return encode(ProgramEnded(exit_code=None, wall_seconds=0.0, **failure(error, monotonic())))
+        except Exception:  # noqa: BLE001 - what the program has done to its modules must not change its end
+            pass
+        finally:
+            sys.path[:] = path
+            sys.modules.update(modules)
     return b'{"type":"program_ended","exit_code":null,"wall_seconds":0}'
 
 
@@ -351,7 +364,7 @@ def be_interrupted() -> None:
     Python does so if the last source that it ran (including an `exec` of a string) ended in one. While the program
     ends, our thread imports modules that define dataclasses, which use `exec`; that would leave the exit code at 1.
     """
-    from contextlib import suppress
-
-    with suppress(KeyboardInterrupt):
+    try:  # noqa: SIM105 - there may be another contextlib in the program's folder
         exec("raise KeyboardInterrupt")
+    except KeyboardInterrupt:
+        pass

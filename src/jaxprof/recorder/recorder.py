@@ -28,7 +28,7 @@ from jaxprof.events import (
     ProgramStarted,
     WarningRaised,
 )
-from jaxprof.recorder.frame_owner import error_location
+from jaxprof.recorder.frame_owner import error_location, shadowing_file
 from jaxprof.recorder.guest import raised_by_program
 from jaxprof.recorder.jax_import import JaxFinder
 
@@ -327,4 +327,10 @@ def failure(error: BaseException | None, seconds: float) -> dict[str, Any]:
     except Exception:  # noqa: BLE001 - the program's own method
         message = details = ""
     text = f"{name}: {message}" if message else name
-    return {"error": text, "error_at": error_location(error), "error_seconds": seconds, "error_details": details}
+    return {
+        "error": text,
+        "error_at": error_location(error),
+        "error_seconds": seconds,
+        "error_details": details,
+        "shadowed_by": shadowing_file(error),
+    }

@@ -269,7 +269,9 @@ class ProgramScheduler(RecordingScheduler):
         elif self._end_event is None:
             notes.append(Note(code="not_unwound", by_signal=(process.returncode or 0) < 0))
         elif program is not None and program.jax is None:
-            notes.append(Note(code="no_jax"))
+            folder = Path(self.program.directory or _directory())
+            first = folder if self.program.module else (folder / self.program.path).parent
+            notes.append(Note(code="no_jax", shadowed=(first / "jax.py").is_file()))
         if process.children_seconds >= _CHILDREN_SHARE * wall:
             notes.append(Note(code="child_processes", seconds=process.children_seconds))
         self._emit(replace(ended, exit_code=process.exit_code, wall_seconds=wall, notes=notes, monotonic_seconds=0.0))

@@ -225,6 +225,11 @@ class ProgramResult:
         return ("", NOWHERE, None) if number is None else (lines[number].text, NOWHERE, lines[number].monotonic_seconds)
 
     @property
+    def shadowed_by(self) -> SourceLocation:
+        """The user's file that the failed program imported in place of a module of that name; `NOWHERE` without one."""
+        return self._program.ended.shadowed_by if self._program.ended is not None else NOWHERE
+
+    @property
     def memory_ran_out(self) -> tuple[str, Sequence[LineArrays]]:
         """The other lines of the message when memory ran out, and what was alive; both empty after another end."""
         ended = self._program.ended

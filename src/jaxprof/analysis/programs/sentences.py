@@ -174,11 +174,12 @@ _PHRASES: dict[str, Callable[[Compiled, CompileReason], str]] = {
 def note_text(note: Note) -> str:
     """Return what was not recorded, in words; empty for a code of a newer version."""
     why = "a signal ended it" if note.by_signal else "os._exit, exec, or all descriptors closed"
-    return _NOTES.get(note.code, "").format(lost=note.lost, why=why, took=seconds(note.seconds))
+    found = ": `import jax` finds jax.py in its folder, which has to be renamed" if note.shadowed else ""
+    return _NOTES.get(note.code, "").format(lost=note.lost, why=why, took=seconds(note.seconds), found=found)
 
 
 _NOTES = {
-    "no_jax": "the program did not import jax",
+    "no_jax": "the program did not import jax{found}",
     "pipe_full": "{lost} events were lost because jaxprof was paused or too slow",
     "not_recorded": "nothing inside the program was recorded: the recorder did not start in its Python (-I, -E or -S "
     "is in force, jaxprof cannot be imported there, or it ended before that)",

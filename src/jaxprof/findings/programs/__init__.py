@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Iterator
+from pathlib import PurePath
 
 from jaxprof.analysis.programs.pauses import SIGNAL, SUSPENDED, UNKNOWN, pause_times
 from jaxprof.analysis.programs.result import ProgramResult
@@ -91,6 +93,16 @@ def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         less = f"{ON_CHIP_FIX}." if said is not None and said.on_chip else _LESS_MEMORY
         fix = ". ".join([*remedies, less]) + (_WAITED if "_bfc" in error else "")
         yield Finding(message, (where,), own_fix=fix, bytes=asked)
+    elif error and (shadow := result.shadowed_by):
+        path = PurePath(shadow.file)
+        module = safe(path.parent.name if path.stem == "__init__" else path.stem)
+        meant = "the standard library's" if module in sys.stdlib_module_names else "the package"
+        yield Finding(
+            f"it ended with {safe(error)}; `import {module}` finds {safe(shadow.short(result.directory))}, not {meant}",
+            (where,),
+            own_fix=f"Give {path.name} another name: its folder is searched first, also when a library imports "
+            f"{module}.",
+        )
     elif error:
         yield Finding(f"it ended with {safe(error)}", (where,), own_fix=run.hint or _ERROR)
     else:
