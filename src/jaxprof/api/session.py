@@ -75,7 +75,7 @@ class Session(FoldedSession):
         return to_text(self)
 
     def _repr_markdown_(self) -> str:
-        """Return the report for notebooks; of a long one the beginning."""
+        """Return the report for notebooks, or the beginning of a long one."""
         from jaxprof.report.renderers import markdown
         from jaxprof.report.session_text import to_text
 

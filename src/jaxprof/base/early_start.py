@@ -97,7 +97,7 @@ class Spawned:
         if self.returncode is None:
             try:
                 pid, status = os.waitpid(self.pid, options)
-            except ChildProcessError:  # whoever started us ignores SIGCHLD: then nobody learns how a child ends
+            except ChildProcessError:  # whoever started us ignores SIGCHLD, so that the exit status is lost
                 pid, status = self.pid, 0
             if pid:
                 self.returncode = os.waitstatus_to_exitcode(status)

@@ -47,7 +47,7 @@ def system_wait(process: int, thread: int) -> tuple[str, str, str]:
         address = int(words[2 if words[0] in ("257", "56") else 1], 16)  # `openat` has a folder before it
         path = ProcessMemory(process).read(address, _LONGEST_PATH)
         file = path.partition(b"\0")[0].decode("utf-8", "replace")
-    # Of several descriptors it is unknown which one is waited for; a `pollfd` begins with its descriptor.
+    # With several descriptors, which one is waited for is unknown; a `pollfd` begins with its descriptor.
     elif call == "poll" and int(words[2], 16) == 1:
         file = _file_of(process, int.from_bytes(ProcessMemory(process).read(int(words[1], 16), 4), "little"))
     return "".join(state), call, file

@@ -93,7 +93,7 @@ class Wiring:
     memory_clock_hertz: float | None = None
     memory_clock_limit_hertz: float | None = None
     pcie_generation: int | None = None
-    """Of the link as it is: an idle GPU may lower it."""
+    """Current one: an idle GPU may lower it."""
     pcie_generation_limit: int | None = None
     pcie_lanes: int | None = None
     pcie_lanes_limit: int | None = None

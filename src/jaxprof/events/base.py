@@ -41,7 +41,7 @@ awaited, and copies in the two directions. Runs that take turns have two more: b
 
 
 def open_status(*, live: bool) -> str:
-    """Return the status of something that was started and whose end nobody has written."""
+    """Return the status of something that was started, but has no recorded end."""
     return "running" if live else "interrupted"
 
 
@@ -179,16 +179,16 @@ class Heartbeat(Event):
     `run` is the run that the engine works on; empty while the engine waits for its client."""
 
     handled: list[int] = field(default_factory=list)
-    """Of a recorded program: the signals that ask it to end for which it has functions of its own by now."""
+    """Signals that ask a recorded program to end, and that it handles itself by now."""
     since_seconds: float | None = None
-    """Of a recorded program: monotonic time at which the last iteration of its loops ended; None before a few have."""
+    """Monotonic time at which a recorded program's last iteration ended; None before a few have."""
     usual_seconds: float = 0.0
     step: int | None = None
-    """Of a recorded program: number of that iteration of the hot loop; None if they are not numbered."""
+    """Number of that iteration of the hot loop; None if they are not numbered."""
     layout: dict[str, int] = field(default_factory=dict)
-    """Of a recorded program, once: where its Python keeps the frames of the main thread."""
+    """Where the Python of a recorded program keeps the frames of the main thread; sent once."""
     children_seconds: float = 0.0
-    """Of a recorded program: CPU time of its child processes that have ended."""
+    """CPU time of those child processes of a recorded program that have ended."""
 
 
 TEXT_CHARACTERS = 64 * 1024

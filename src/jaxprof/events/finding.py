@@ -49,13 +49,13 @@ class Finding:
     announced_seconds: float = 0.0
     """Part of an estimate's `seconds` that JAX reported."""
     at_most: bool = False
-    """Whether `seconds` is the whole time of kernels of which the fix saves only a part."""
+    """Whether the fix saves only a part of `seconds`, the whole time of its kernels."""
     bytes: int | None = None
     """Bytes moved by one run of the module, or bytes of memory if `held`; None if bytes are not the cost."""
     held: bool = False
     """Whether `bytes` is memory."""
     verify: str = ""
-    """Command that shows whether the fix helped; of a job, one that shows the process."""
+    """Command that shows whether the fix helped; for a job, one that shows the process."""
     from_file: bool = False
     """Whether `verify` has words of a file that this machine did not record."""
     fault: bool = False

@@ -137,7 +137,7 @@ class LineOperations:
     name: str = ""
     """JAX's name of the operations: `sin`, `dot_general`."""
     share: float = 0.0
-    """Of all operations of the program, by a sample of them."""
+    """Share of all operations of the program, by a sample of them."""
 
     @property
     def location(self) -> SourceLocation:
@@ -355,10 +355,9 @@ class LoopSite:
     conditional: bool = False
     """Whether the line is under a condition, so that not every iteration executes it."""
     unchanging: bool = False
-    """Of a call that puts data on a device: whether nothing in the loop changes what it takes, as far as the source
-    shows."""
+    """Whether the line puts data on a device that nothing in the loop changes, as far as the source shows."""
     between: bool = False
-    """Whether the line makes an argument of a compiled function from results of the same loop's compiled functions, so
+    """Whether the line computes an argument of a compiled function from results of the loop's compiled functions, so
     that it can neither run ahead nor be left out."""
 
     @property

@@ -274,7 +274,7 @@ class RunFinished(Event):
     """The engine's final event of a run."""
 
     status: str
-    """`ok`, `failed`, `cancelled` or `timed out`; of the client `crashed`, for an engine without this event."""
+    """`ok`, `failed`, `cancelled` or `timed out`; without this event, the client reports `crashed`."""
     error: str = ""
     advice: str = ""
     traceback: str = ""

@@ -8,7 +8,7 @@ A new fact is a line in the tuple of its relation, here of runs, whose rows are 
 
     Fact("preset", TEXT, "Name of the sizes", "run.plan.preset")           # read by a path, or a function of the row
     Fact("flops", FLOPS, "FLOPs of one call", "result.flops", "FLOPs")     # with a title, for people
-    *within("run.check", (Fact("passed", TRUTH, "Whether it is right"),))  # of a part of the row; None without it
+    *within("run.check", (Fact("passed", TRUTH, "Whether it is right"),))  # from a part of the row; None without it
     *only_if("run.measured", Fact("idle_seconds", SECONDS, "Idle time"))   # the JSON of other rows lacks the key
     optional("side", TEXT, "A, B...", "run.plan.side")                     # JSON lacks the key where it is empty
     pick(RUNS.facts, "preset", "flops")                                    # what a report shows, in this order

@@ -144,7 +144,7 @@ def is_whole_gpu(device: Device) -> bool:
 
 
 def short_kind(kind: str) -> str:
-    """Return the name of a device without its maker's, `H100 80GB HBM3`; of a MIG instance only its profile."""
+    """Return the name of a device without its maker's, `H100 80GB HBM3`; for a MIG instance its profile."""
     return kind[kind.index("MIG ") :] if "MIG " in kind else kind.removeprefix("NVIDIA ")
 
 

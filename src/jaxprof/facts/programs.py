@@ -31,7 +31,7 @@ from jaxprof.findings.program_result import program_result
 from jaxprof.session import Run, Session
 
 COUNTS_KEPT = 200
-"""Most counts of the live arrays in the JSON; of more, evenly spaced ones."""
+"""Most counts of the live arrays in the JSON, evenly spaced if there were more."""
 
 
 @frozen

@@ -104,8 +104,8 @@ def compile_findings(run: Run, scope: Scope, verify: str) -> Iterator[Finding]:
 
 
 def step_findings(run: Run, scope: Scope, verify: str, *, whole_program: bool) -> Iterator[Finding]:
-    """Yield what the steps of a capture spent besides kernels. Of a CPU's, only the host's own work while the device
-    was idle: time between two recorded ops may be an op that the runtime does not record."""
+    """Yield what the steps of a capture spent besides kernels. On a CPU, only the host's own work while the device was
+    idle: time between two recorded ops may be an op that the runtime does not record."""
     steps = run.steps
     if steps is None or _idle_time_doubted(run):
         return

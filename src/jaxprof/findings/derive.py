@@ -87,7 +87,7 @@ def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Ex
 
 
 def _has_bad_capture(session: Session) -> bool:
-    """Return whether a capture's figures cannot be trusted, which is said before what follows from them."""
+    """Return whether a capture's figures cannot be trusted, which is reported before what follows from them."""
     from jaxprof.findings.captures import DOUBTED_CHECKS
 
     rows = (row for run in session.runs.values() for event in run.trust.values() for row in event.rows)
@@ -102,7 +102,7 @@ def make_explanation(
     most: int,
     program: ProgramResult | None = None,
 ) -> Explanation:
-    """Return the explanation that these findings and gaps come to, in order and without repetitions. Findings that
+    """Return the explanation of these findings and gaps, in order and without repetitions. Findings that
     concern next to nothing of what they are about, such as the loop of `program`, come last."""
     from_file = session.from_file
     findings = [replace(item, from_file=from_file and bool(item.verify)) for item in items if isinstance(item, Finding)]

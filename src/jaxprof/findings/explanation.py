@@ -116,7 +116,7 @@ class Abstention:
     from_file: bool = False
     """Whether the command has words of a file that this machine did not record."""
     leads: bool = False
-    """Whether it is about much more of the time than any finding, and is said before them."""
+    """Whether it is about much more of the time than any finding, and comes before them."""
 
 
 @frozen(kw_only=True)
@@ -138,7 +138,7 @@ class Explanation:
 
     @property
     def leading(self) -> Abstention | None:
-        """What is said before all findings."""
+        """Sentences before all findings."""
         return next((each for each in self.abstentions if each.leads), None)
 
     @property

@@ -1,4 +1,4 @@
-"""What is said of the largest part of the time if no finding explains it: share, lines, and what would show more.
+"""The largest part of the time, if no finding explains it: share, lines, and what would show more.
 
 A verdict (device-bound, host-bound) names a part of the time, and a capture the kernels in it. This is not a finding,
 because nothing is known that could be changed.
@@ -41,7 +41,7 @@ def largest_gap(
     session: Session, program: ProgramResult | None, findings: Sequence[Finding], name: str
 ) -> tuple[Abstention, float] | None:
     """Return the largest part of the time that no finding explains, in words, and its share of the whole; None if every
-    part is explained, or too small. Of a `program` it is a part of what bounds its loop, else of all kernels."""
+    part is explained, or too small. The whole is what bounds the loop of a `program`, else all kernels."""
     explained = {(each.run, kernel) for each in findings if each.seconds for kernel in each.kernels}
     if program is None:
         return _kernels_unexplained(session, explained, "", 1.0, name)
@@ -81,7 +81,7 @@ def _kernels_unexplained(
     session: Session, explained: set[tuple[str, str]], head: str, share: float, name: str
 ) -> tuple[Abstention, float] | None:
     """Return the line whose kernels take most of what no finding explains."""
-    # Of a program without a capture nothing gets here, and its end does not wait for what reads HLO.
+    # Not at the head: a program without a capture does not get here, and its end must not wait for what reads HLO.
     from jaxprof.analysis.kernels.measured import kernels_together, seconds_per_call
     from jaxprof.analysis.runs.ceilings import ceilings_for, processor_share, why_unmeasured
     from jaxprof.findings.slow_kernels import FAR_BELOW, device_use

@@ -61,7 +61,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
                 raise HloError(f"this is {what}, not HLO", "Give HLO text or an HLO proto.")
         if data.startswith(_UTF_16):
             return data.decode("utf-16", "replace")
-        # Of the bytes that cannot occur in text a proto always has some, and a damaged text has few.
+        # A proto always has some of the bytes that cannot occur in text; a damaged text has few.
         if controls := sum(octet < 9 or 13 < octet < 27 or 27 < octet < 32 for octet in data[:4096]):
             try:
                 return proto.text(data)

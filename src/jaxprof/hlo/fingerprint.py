@@ -152,7 +152,7 @@ def split_code(config: str) -> tuple[str, list[str]]:
 def diff(first: Module, second: Module) -> list[Pair[Computation]]:
     """Compare the computations of two modules.
 
-    Computations with equal fingerprints are the same, whatever their names. Of the others, those with equal names
+    Computations with equal fingerprints are the same, whatever their names. Others that have equal names
     (without the numbers that XLA appends) have changed; the rest are gone or new. The result has the order of the
     second module, with those that are gone at the end.
     """

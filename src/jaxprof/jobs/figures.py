@@ -182,7 +182,7 @@ class LoopLine:
 
 @frozen
 class LoopFigures:
-    """Figures of the hot loop of one process; of the whole program if it has no loop."""
+    """Figures of the hot loop of one process, or of the whole program if it has no loop."""
 
     where: SourceLocation | None
     """First line of the loop; None if there is no loop."""
@@ -405,7 +405,6 @@ def _loop(hot: HotLoop) -> LoopFigures:
 
 
 def _loop_windows(result: ProgramResult) -> Iterator[Sequence[float | None]]:
-    """Yield the rows of `LoopWindows.of`."""
     hot, sampled = result.hot, result.sample_windows
     begins = [window.began_seconds for window in sampled]
     # Seconds of the main thread's compilations that were not the first of their function. The time of a row with many
@@ -446,7 +445,7 @@ def _loop_windows(result: ProgramResult) -> Iterator[Sequence[float | None]]:
             parts[COMPILE] = min(staged, compiling)
             samples = sum(spot.samples for spot in spots)
             waited = window.device_wait_seconds
-            # What the device did not block, whatever line it was at: of one's own work, clocks are surer than samples.
+            # What the device did not block, at whatever line: clocks show a process's own work better than samples.
             own = max(0.0, steady - waited) if waited is not None else None
             in_parts = [parts[part] for part in PARTS]
             yield window.began_seconds, staged + steady, samples, *in_parts, own, step

@@ -448,7 +448,7 @@ class JobFigures:
     @property
     def condition(self) -> str:
         """What became of the job: `running`, `standing still`, `ended well`, `failed`, `cancelled`, or `cut off` where
-        nobody wrote an end."""
+        without a recorded end."""
         statuses = {process.status for process in self.processes}
         codes = {finding.code for finding in self.findings}
         if STANDS in statuses:

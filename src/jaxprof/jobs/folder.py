@@ -86,8 +86,8 @@ class ProcessReport:
 
 
 def copies_in(reports: Iterable[ProcessReport], notices: list[str]) -> set[int]:
-    """Return the processes whose session is a copy of another process's, under another name; of equal sessions, the one
-    with the least index is the original. The copies are added to the notices."""
+    """Return the processes whose session is a copy of another process's, under another name; among equal sessions, the
+    one with the least index is the original. The copies are added to the notices."""
     first: dict[str, int] = {}
     copies: dict[int, int] = {}
     for report in sorted(reports, key=lambda report: report.index):
@@ -166,7 +166,7 @@ class JobFollower:
         self._notices: list[str] = []
 
     def poll(self) -> frozenset[int]:
-        """Read what has come since the last call; return the processes of which something has changed.
+        """Read what has come since the last call; return the processes that have changed.
 
         Raises FileRefusedError if the folder cannot be read; what was read of it before stays.
         """

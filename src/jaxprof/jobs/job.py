@@ -2,7 +2,7 @@
 
 A job is what the sessions of its processes say. Where roll-ups lie beside them, they save reading a session: a roll-up
 is used if it holds all of it. While a job of many processes runs, the latest roll-ups are used, with a notice of their
-age; of a few running processes the sessions themselves are read.
+age; the sessions of a few running processes are read themselves.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class ProcessFile:
 _LEAST_BLOCKS = 4
 """Fewest blocks of several steps in a column of a grid: a block on a bound is then a small part of a column."""
 SESSIONS_READ = 16
-"""Most sessions of running processes that are read whole; of more processes the latest roll-ups are used."""
+"""Most sessions of running processes that are read whole; for more processes the latest roll-ups are used."""
 
 
 @dataclass(slots=True)
@@ -121,7 +121,7 @@ class JobFiles:
 
     @property
     def rest(self) -> dict[int, Path]:
-        """Sessions of processes of which nothing was read so far."""
+        """Sessions of which nothing was read so far."""
         return {index: path for index, path in self.sessions.items() if index not in self.figures}
 
     def take(self, read: ProcessFile) -> None:
@@ -136,7 +136,7 @@ class JobFiles:
         self.reported.append(ProcessReport(read.index, header.job, count, header.jaxprof, header.session))
 
     def read_rest(self) -> None:
-        """Read the sessions of processes of which nothing was read so far. One that cannot be read adds a notice."""
+        """Read the sessions of which nothing was read so far. One that cannot be read adds a notice."""
         for index, path in self.rest.items():
             try:
                 session = load(path, Session)

@@ -306,7 +306,7 @@ class Differences:
         short = range(self._least, min(2 * self._least, len(sums)))
         if all((sums[length:] - sums[:-length]).max() < LEAST_DIFFERENCE * length - _ROUNDING for length in short):
             return None
-        # Of all periods, the one that equal noise in each cell explains least: its sum over the root of its length.
+        # The period that equal noise in each cell explains least: the largest sum over the root of its length.
         lengths = np.arange(len(sums))[None, :] - np.arange(len(sums))[:, None]
         scores = np.where(
             lengths >= self._least, (sums[None, :] - sums[:, None]) / np.sqrt(np.maximum(lengths, 1)), -np.inf

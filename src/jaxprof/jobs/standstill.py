@@ -51,7 +51,7 @@ def standing(processes: Sequence[ProcessFigures]) -> Standing | None:
         return None
     there = _at_work(processes)
     still = [process for process in there if process.standstill is not None and process.standstill.is_long]
-    # Those of which no iteration is known yet stand only where others witness it: some wait on their device, and all
+    # A process without a known iteration stands still only where others witness it: some wait on their device, and all
     # the rest do nothing, or do not come out of a compile. It may take its time, but not far longer than theirs did.
     early = [(each, state) for each in there if each not in still and (state := each.standstill) is not None]
     early = [(each, state) for each, state in early if state.seconds >= LEAST_SECONDS and not state.usual_seconds]

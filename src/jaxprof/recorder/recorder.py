@@ -318,7 +318,7 @@ def failure(error: BaseException | None, seconds: float) -> dict[str, Any]:
     )
     try:
         first, _, others = str(error).strip().partition("\n")
-        if first.endswith(_TRACEBACK):  # of a callback: its last line is the error
+        if first.endswith(_TRACEBACK):  # a callback's traceback: its last line is the error
             first = first.removesuffix(_TRACEBACK) + others.rpartition("\n")[2].strip()
         elif others.startswith(_STACK):  # below a heading, as equinox writes it: the error is behind the stack
             first = next((line for line in others.splitlines() if line[:1].strip()), first)

@@ -21,9 +21,8 @@ _CAPTURED = "`jaxprof run` captures kernels, and `jaxprof script --capture-steps
 
 
 def export(session: Session, name: str, run_id: str | None = None) -> tuple[Iterator[str], int]:
-    """Return the text of the file in pieces, and how many of the shortest intervals it lacks; of run `run_id`, by
-    default the only one with a timeline. Raises UsageError for none, or several. `name`: what commands call the
-    session."""
+    """Return the text of the file in pieces, and how many of the shortest intervals it lacks. `run_id`: by default the
+    only run with a timeline; raises UsageError for none, or several. `name`: what commands call the session."""
     usable = [run for run in session.runs.values() if TEXT_NAME in run.texts]
     listed = ", ".join(f"{run.id} ({run.label})" for run in usable[:10])
     if run_id is not None:

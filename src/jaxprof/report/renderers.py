@@ -106,7 +106,7 @@ def _align(
         values = [read(further) for read in reads]
         try:
             drawn = [draw(value) for draw, value in zip(remembering, values, strict=True)]
-        except TypeError:  # of a list, which cannot be remembered
+        except TypeError:  # a list cannot be remembered
             drawn = [draw(value) for draw, value in zip(draws, values, strict=True)]
         yield (indent + GAP.join(drawn)).rstrip()
 

@@ -113,7 +113,7 @@ def profile_text(session: Session) -> str:
 
 
 def _kernels(session: Session, run: Run) -> Iterator[Piece]:
-    """Yield the kernels of a run as they were measured; of a profile those of all its programs, for its first run."""
+    """Yield the kernels of a run as they were measured; a profile's first run stands for all its programs."""
     from jaxprof.analysis.kernels.measured import measure_kernels, whole_profile
 
     measured_run = measure_kernels(session, run.id)

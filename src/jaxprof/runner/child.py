@@ -287,7 +287,7 @@ class ChildProcess:
     def _log_line(self, stream: str, line: bytes) -> LogLine:
         from jaxprof.events import LogLine
 
-        # of a progress bar that overwrites itself, only what it showed last
+        # the last state of a progress bar that overwrites itself
         shown = line.rstrip(b"\r")
         if b"\r" in shown:
             shown = shown.rsplit(b"\r", 1)[-1]

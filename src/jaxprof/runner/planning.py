@@ -120,7 +120,7 @@ def plan_runs(info: WorkloadInfo, choice: PlanOptions) -> list[PlannedRun]:
         sizes = [{**sizes[0], name: value} for value in values]
     plans: list[PlannedRun] = []
     for parameters in sizes:
-        first: PlannedRun | None = None  # of each size, the baseline of the others
+        first: PlannedRun | None = None  # of this size: the baseline of the others
         for variant in chosen:
             for device in [HOST] if variant.how == "numpy" else dict.fromkeys(choice.devices):
                 if variant.name not in choice.variants and not worth_running(variant, device.partition(":")[0]):

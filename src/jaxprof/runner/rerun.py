@@ -143,7 +143,7 @@ def _argv(session: Session, run: Run) -> tuple[str, ...]:
     """Return `sys.argv` for the run. Raises UsageError if the session redacted a part of it, or an argument, because
     `[redacted]` would be passed as an argument."""
     argv = run.plan.argv
-    if not argv:  # of the session's program; a notebook's arguments are its kernel's
+    if not argv:  # those of the session's program, unless it is a notebook, whose arguments are its kernel's
         programs = [each.program.started for each in session.runs.values() if each.program is not None]
         argv = next((tuple(each.argv) for each in programs if each is not None and each.how != "cell"), ())
     values = (value for value in run.plan.parameters.values() if isinstance(value, str))

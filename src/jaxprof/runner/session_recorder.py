@@ -223,7 +223,7 @@ class DeviceWatch:
         self.take()  # the shares of the host's cores refer to the time since the previous reading
 
     def take(self) -> list[DeviceReading]:
-        """Return the readings; of a driver that is late no reading twice."""
+        """Return the readings, without those that a late driver has already given."""
         self._last = time.monotonic()
         readings = self._monitor.read() if self._monitor is not None else []
         new = [each for each in readings if self._taken.get(each.device) != each.monotonic_seconds]

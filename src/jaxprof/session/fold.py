@@ -353,7 +353,7 @@ def _add_warning(session: Session, event: e.WarningRaised) -> None:
     event = with_text(event)
     if event.run:
         session._run_of(event).warnings.append(event)
-    else:  # of the file, which may hold a message of any length
+    else:  # a message of the file, of any length
         session.notice(event.message[:300])
 
 

@@ -124,7 +124,7 @@ def location(values: Sequence[float]) -> Location:
             independent = count * (1 - alike) / (1 + alike)
     if independent < FEWEST_VALUES:
         return Location(value, None)
-    # Of the estimates of the mean's error that allow for correlation, the one with the widest 95 % interval.
+    # Several estimates of the mean's error allow for correlation: the one with the widest 95 % interval counts.
     most = len(kept) - 1
     variance = _variance(bounded) * (count - 1) / (count - count / independent) / independent
     errors = [Spread(math.sqrt(variance), min(int(independent) - 1, most))]

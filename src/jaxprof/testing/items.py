@@ -105,7 +105,7 @@ _LISTED = 8
 
 
 def limits_of(item: pytest.Item) -> dict[str, float]:
-    """Return the limits of a test; of several markers the nearest one decides. Raises UsageError."""
+    """Return the limits of a test; the nearest of several markers decides. Raises UsageError."""
     limits: dict[str, float] = {}
     for mark in item.iter_markers("jaxprof"):
         if mark.args:

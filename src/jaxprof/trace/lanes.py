@@ -172,7 +172,9 @@ class PlaneLine:
     def _stats_in(self, begin: int, end: int, wanted: list[int]) -> Positions:
         """Return the positions at which a wanted statistic may begin: TAG LENGTH, then 08 ID TAG and the value."""
         data = self._data
-        first = data[begin + 1 : end + 1]  # of the id, whose further bytes are compared once most are ruled out
+        first = data[
+            begin + 1 : end + 1
+        ]  # first byte of the id; the others are compared once most candidates are ruled out
         begins = np.logical_or.reduce([first == (key if key < 0x80 else key & 0x7F | 0x80) for key in wanted])
         at = begin + np.flatnonzero((data[begin:end] == STAT_ID << 3) & begins)
         at = at[(data[at - 2] == STAT_TAG) | (data[at - 3] == STAT_TAG)]
@@ -476,7 +478,7 @@ def _thread(line: PlaneLine, trace: Trace, ops: OpNumbers, *, on_device: bool) -
     with_ops, own = _op_lane(line, marked, trace, ops, on_device=on_device)
     columns = {name: getattr(with_ops, name) for name in ("op_of", "correlation", "step")}
     name = with_ops.name
-    del marked, with_ops  # of a thread of ops they take as much memory as all that is returned
+    del marked, with_ops  # for a thread of ops they take as much memory as all that is returned
     rows = np.concatenate(found)
     kept = np.ones(len(events), np.bool_)
     kept[rows[own]] = False

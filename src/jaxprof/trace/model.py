@@ -69,7 +69,6 @@ class TextColumn:
         return self.texts[int(self.which[row])] if self.which[row] != ABSENT else ""
 
     def __getitem__(self, rows: Ints | Flags) -> TextColumn:
-        """Return the column of these rows."""
         return TextColumn(self.texts, self.which[rows])
 
 

@@ -47,7 +47,7 @@ def runs_at(path: Path) -> list[ProfileRun]:
             folders += sorted(child for child in base.iterdir() if child.is_dir())
     by_folder: dict[Path, ProfileRun] = {}
     for folder in folders:
-        # Of a host's file and its packed copy only the first.
+        # If a host's file has a packed copy, only the first counts.
         files = {_host(file): file for file in reversed(xplanes_in(folder))}
         if files and folder.resolve() not in by_folder:
             by_folder[folder.resolve()] = ProfileRun(folder.name, files)
@@ -77,7 +77,6 @@ class ChosenProfile:
 
     @property
     def path(self) -> Path:
-        """The file."""
         return self.run.files[self.host]
 
     @property

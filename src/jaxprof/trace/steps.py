@@ -9,8 +9,8 @@ instruction after its primitive (`psum.14`, `ppermute`), and XLA's fusions and a
 own, so a name proves nothing. Only if the module is missing does a name count, and only a complete one: an opcode, one
 of JAX's primitives, or NCCL's kernel.
 
-Of the idle moments, those count as waiting for the host in which a thread that calls programs did something: what the
-runtime's own threads do meanwhile keeps no device waiting. If the launch of the kernel that ends a pause is recorded,
+An idle moment counts as waiting for the host if a thread that calls programs did something in it: what the runtime's
+own threads do meanwhile keeps no device waiting. If the launch of the kernel that ends a pause is recorded,
 the time after it belongs to the launch. Each other moment belongs to the first of these that such a thread was in:
 compiling, copying to or from the device, waiting for the device, calling a program. What remains is the host's own work
 if an annotation or, with the Python tracer, a function names it; otherwise the cause is unknown. Garbage collection

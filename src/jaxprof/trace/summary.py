@@ -332,7 +332,7 @@ def timeline_text(trace: Trace, limit: int = INTERVALS_KEPT) -> str:
             order = np.argsort(times, kind="stable")
             values = np.concatenate([counter.values for counter in same])
             times, values = _nanoseconds(times[order]), values[order]
-            # The points at which the value changes; of several values within a nanosecond the last.
+            # The points at which the value changes; the last one of those within a nanosecond.
             last = np.append(times[1:] != times[:-1], [True])
             times, values = times[last], values[last]
             changes = np.concatenate([[True], values[1:] != values[:-1]])[:COUNTS_KEPT]

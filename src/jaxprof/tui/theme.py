@@ -64,7 +64,7 @@ _SIXTEEN = (
     "#000000", "#aa0000", "#00aa00", "#aa5500", "#0000aa", "#aa00aa", "#00aaaa", "#aaaaaa",
     "#555555", "#ff5555", "#55ff55", "#ffff55", "#5555ff", "#ff55ff", "#55ffff", "#ffffff",
 )  # fmt: skip
-"""The colours that Rich sends as the numbers 0 to 15. Of others it sends the nearest: for most of ours, a grey."""
+"""The colours that Rich sends as the numbers 0 to 15. For others it sends the nearest one: for most of ours, a grey."""
 
 
 def _on(colours: _Colours, *, dark: bool, few: bool) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class MeasuredKernel:
     minimum_seconds: float
     maximum_seconds: float
     share: float | None
-    """Share of the self time of all ops of the run, from 0 to 1; of a profile or a capture window, of all its
+    """Share of the self time of all ops of the run, from 0 to 1; in a profile or a capture window, of all its
     programs."""
     flops_per_second: float | None
     """FLOP/s from the HLO's count; None if the count is unknown, or the kernel took no time."""

@@ -56,7 +56,7 @@ class MeasuredKernels:
         return 1 - matched / whole if whole > 0 else None
 
     def by_name(self) -> dict[str, MeasuredKernel]:
-        """Return the kernels by their HLO name; of equal names in several programs, the one that took the longest."""
+        """Return the kernels by their HLO name; if several programs share a name, the one that took longest."""
         return {kernel.name: kernel for kernel in reversed(self.kernels)}
 
 
@@ -88,7 +88,7 @@ def seconds_per_call(run: Run | None) -> dict[str, float]:
     HLO, and so takes no noticeable time."""
     event = capture_of(run) if run is not None else None
     kernels = _kernels(event, 0.0) if event is not None else ()
-    # Of equal names in several programs, keep the one that took the longest, as `MeasuredKernels.by_name` does.
+    # If several programs share a name, the one that took longest stays, as in `MeasuredKernels.by_name`.
     return {kernel.name: kernel.per_call_seconds for kernel in reversed(kernels) if kernel.per_call_seconds is not None}
 
 

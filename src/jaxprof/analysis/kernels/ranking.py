@@ -189,8 +189,7 @@ class Ranking:
         return self._ceilings.of(self.kernels[number])[2]
 
     def total(self, name: str, numbers: Iterable[int]) -> float | None:
-        """Return the sum of the known values of a figure. None if no value is known; for FLOPs and bytes, None if any
-        value is unknown."""
+        """Return the sum of a figure's known values; None if all are unknown, or for FLOPs and bytes if any is."""
         column = self.column(name)
         numbers = list(numbers)
         # A sum of work with an unknown part would pass for all of it; of times, the known part says something.
@@ -241,7 +240,6 @@ class Ranking:
         return None if once is None or count is None else once * count
 
     def weight(self, kernel: Kernel) -> float | None:
-        """Return the kernel's weight, from which its share is computed."""
         return FIGURES[self.basis](self, kernel)
 
     @cached_property
@@ -261,7 +259,7 @@ def ranking_on(
         return Ranking(kernels, machine, measured)
     from jaxprof.devices.absent.least_time import exchanges, step_time
 
-    # Of more kernels there is no estimate: a screen computes it in its drawing thread.
+    # No estimate for more kernels: a screen computes it in its drawing thread.
     has_step = not measured and len(kernels) <= 20_000
     step = step_time(module, machine) if has_step else None
     return Ranking(kernels, machine, measured, exchanges(module, machine), step)
@@ -376,8 +374,8 @@ def _words(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def needs_origins(text: str, sort: str = "order", grouping: str = "none") -> bool:
     """Whether a filter, sort column or grouping needs origins; `filter_kernels` is incomplete without them."""
-    looks = any(not _ORIGIN_FIELDS.keys().isdisjoint(fields) for _, fields in _words(text))
-    return looks or sort == "source" or grouping in _PATHS
+    by_origins = any(not _ORIGIN_FIELDS.keys().isdisjoint(fields) for _, fields in _words(text))
+    return by_origins or sort == "source" or grouping in _PATHS
 
 
 def filter_kernels(ranking: Ranking, text: str, *, by_origins: bool = True) -> Sequence[int]:
@@ -393,19 +391,19 @@ def filter_kernels(ranking: Ranking, text: str, *, by_origins: bool = True) -> S
 
 
 def _test(ranking: Ranking, wanted: str, fields: Sequence[str], *, by_origins: bool) -> Callable[[int], bool]:
-    """Return whether a kernel has a word in one of these fields. What many kernels share is looked at once."""
-    looks = [_ORIGIN_FIELDS[name] for name in fields if by_origins and name in _ORIGIN_FIELDS]
+    """Return a test whether a kernel has a word in one of these fields. What many kernels share is examined once."""
+    texts = [_ORIGIN_FIELDS[name] for name in fields if by_origins and name in _ORIGIN_FIELDS]
     by_name, by_kind = "name" in fields, "kind" in fields
-    origins = ranking.origins if looks else None
-    from_there = [
-        any(wanted in look(*part) for part in origin for look in looks)
+    origins = ranking.origins if texts else None
+    matching = [
+        any(wanted in text(*part) for part in origin for text in texts)
         for origin in (origins.different if origins else ())
     ]
     kinds: dict[Hashable, bool] = {}
 
     def has(number: int) -> bool:
         kernel = ranking.kernels[number]
-        if (origins and from_there[origins.which[number]]) or (by_name and wanted in kernel.name.casefold()):
+        if (origins and matching[origins.which[number]]) or (by_name and wanted in kernel.name.casefold()):
             return True
         if by_kind and kernel.likeness not in kinds:
             kinds[kernel.likeness] = wanted in f"{kernel.kind} {kernel.opcode} {kernel.target}".casefold()
@@ -494,7 +492,7 @@ def _source_path(origins: tuple[OpLocation, ...]) -> tuple[str, ...]:
 
 
 def _path(origins: tuple[OpLocation, ...]) -> OpPath:
-    """Return the path of a kernel, whose own place is the first."""
+    """Return the path of a kernel's own location, which is the first."""
     return op_path(origins[0][0] if origins else "")
 
 

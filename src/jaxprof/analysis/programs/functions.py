@@ -21,7 +21,7 @@ from jaxprof.events import STAGES, Compiled, SourceLocation
 
 _TYPE = re.compile(r"([A-Za-z][\w<>:]*)\[([\d,]*)\]")
 _MOST_LISTED = 4
-"""Largest number of types or values listed; of more, the range, or the first ones and their number."""
+"""Most types or values listed; beyond it, their range, or the first ones and their number."""
 
 RECOMPILED_SHARE = 0.03
 """Share of the program's own time from which compiling a function again for one reason is reported, however often that
@@ -313,7 +313,6 @@ def _varying_for(code: str, rows: Iterable[Compiled], varying: Sequence[Variatio
 
 
 def _reason_text(code: str, rows: Sequence[Compiled], varying: Sequence[Variation]) -> str:
-    """Return the reason of several rows in one phrase."""
     if code == "first":
         return _PLAIN[code]
     texts = totals((text, row.count) for row in rows if (text := compile_reason(row)))

@@ -125,7 +125,7 @@ def _overlap(spans: Iterable[tuple[float, float]], began: float, ended: float) -
 
 def without_pauses(taken: Sequence[StepsTaken], pauses: Sequence[tuple[float, float]]) -> list[StepsTaken]:
     """Return the iterations without the `pauses` (monotonic begin and end) of the process, each of which lies in one of
-    them. One of which next to nothing is left then was not timed."""
+    them. If next to nothing of one is left, it was not timed."""
     rest = list(taken)
     for began, ended in pauses:
         rest = [part for event in rest for part in _without(event, began, ended)]

@@ -215,8 +215,8 @@ class ProgramResult:
 
     @property
     def raised(self) -> tuple[str, SourceLocation, float | None]:
-        """The exception that ended the program, the user's line, and the monotonic time. If the recording does not say,
-        it is the last traceback in the log, without a line; an empty text if there is none. Of sys.exit, the line."""
+        """The exception that ended the program, the user's line, and the monotonic time. Without a recorded exception,
+        the last traceback in the log, without a line; else an empty text. After sys.exit only the line is known."""
         ended = self._program.ended
         if ended is not None and (ended.error or ended.error_at):
             return ended.error, ended.error_at, ended.error_seconds
@@ -262,7 +262,6 @@ class ProgramResult:
 
     @property
     def stands_still(self) -> bool:
-        """Whether it is running, and stands still."""
         return not self.ended and not self.run.deserted and self.standstill is not None and self.standstill.is_one
 
     @property
@@ -296,8 +295,8 @@ class ProgramResult:
 
     @property
     def ending_seconds(self) -> float:
-        """Seconds from the end of the recording, in the first exit handler, to that of the process: the other handlers,
-        of which JAX's waits for all that was dispatched. 0 if the program runs, or its recording broke off."""
+        """Seconds from the end of the recording, in the first exit handler, to that of the process. The other handlers
+        run then; JAX's waits for all dispatched work. 0 if the program runs, or its recording broke off."""
         ended, windows = self._program.ended, self.sample_windows
         # With these notes, the recording ended before its program did.
         if ended is None or not windows or {note.code for note in ended.notes} & {"not_unwound", "not_recorded"}:
@@ -306,9 +305,9 @@ class ProgramResult:
 
     @cached_property
     def spent(self) -> Mapping[str, float]:
-        """Seconds of `timeline` by state. Of the device's state, `CALLS` is apart, which launching compiled functions
-        takes, or may take; of the host's, what no sample saw at its line, unless only the host's own Python runs there;
-        of waiting, that for a processor."""
+        """Seconds of `timeline` by state, three of which are split: launching compiled functions, or what may be that
+        (`CALLS`), leaves `device_busy`; time that no sample saw at its line leaves `host_busy`, unless only the host's
+        own Python runs there; waits for a processor leave `waiting`."""
         seconds = {share.state: share.seconds for share in self.timeline}
         kinds = totals(
             (spot.kind, spot.seconds)

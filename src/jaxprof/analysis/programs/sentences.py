@@ -14,7 +14,7 @@ from jaxprof.base.units import counted, seconds
 from jaxprof.events import CaptureWindow, Compiled, CompileReason, Note, SourceLocation
 
 _MOST_VARIABLES = 4
-"""Most variables of a closure that are named; of more, the rest are counted."""
+"""Most variables of a closure that are named; the rest are counted."""
 _AGAIN = "the same function and signature again: "
 _SPEC = re.compile(r"P\((.*)\)( over .*)$")
 

@@ -28,8 +28,8 @@ LEAST_SECONDS = 20.0
 LONGER_FACTOR = 3
 """The longest time without an iteration so far, as of an evaluation, has to be exceeded by this factor."""
 BUSY_SECONDS = 45.0
-"""The same as `LEAST_SECONDS` for a thread of which it is not certain that it does nothing: it runs, it compiles, or it
-waits for a device, which may compute."""
+"""The same as `LEAST_SECONDS` for a thread that may do something: it runs, it compiles, or it waits for a device, which
+may compute."""
 _IDLE_SHARE = 0.2
 """Share of a processor below which the threads of a process do nothing but look whether something has come."""
 _MOVED_BYTES_PER_SECOND = 1 << 20

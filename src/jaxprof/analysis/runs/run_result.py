@@ -234,7 +234,7 @@ class RunResult:
         """Warnings of the engine, then derived warnings."""
         run, versus = self.run, self.versus
         warnings = [*run.warnings, *derive_warnings(run, self.summary, readings_during(self.session, run))]
-        if versus is not None and versus.not_of_medians and not run.plan.side:  # of sides `compare` says it
+        if versus is not None and versus.not_of_medians and not run.plan.side:  # `compare` reports it for sides
             warnings.append(unlike_medians(run, versus.speedup, versus.not_of_medians))
         return tuple(warnings)
 
@@ -311,8 +311,10 @@ def newest_run(session: Session) -> str:
     """Return the run in progress that began last, else the one that ended last; empty before the first run."""
     runs = list(session.runs.values())
     running = [run.id for run in runs if run.status == "running"]
+    if running:
+        return running[-1]
     ended = [(run.ended_seconds, at) for at, run in enumerate(runs) if run.ended_seconds is not None]
-    return running[-1] if running else runs[max(ended)[1]].id if ended else ""
+    return runs[max(ended)[1]].id if ended else ""
 
 
 def _versus(session: Session, run: Run, phases: dict[str, float | None], median: float | None) -> Versus | None:

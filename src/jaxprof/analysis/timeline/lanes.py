@@ -109,7 +109,6 @@ class LaneRow:
         return slice(first, max(first, int(np.searchsorted(self.starts, end, "left"))))
 
     def is_in_range(self, begin: int, end: int) -> bool:
-        """Return whether anything of the row is in a range."""
         part = self.inside(begin, end)
         return bool(part.start < part.stop)
 
@@ -261,7 +260,7 @@ def _lane(
         else:
             begins, took = map(_times, member.active)
             active.append(Coverage(begins[took > 0], (begins + took)[took > 0]))
-        # Of intervals that begin together the longest holds the others, and has to come first.
+        # Among intervals that begin together, the longest contains the others, so it comes first.
         order = np.lexsort((-ends, starts))
         columns = [starts[order], ends[order], np.asarray(member.label_of, np.int64)[order] + offset]
         if member.correlations is not None:
@@ -421,8 +420,8 @@ def idle_around(row: LaneRow, time: int) -> tuple[int | None, int | None]:
 
 
 def longest_idle(row: LaneRow, before: IdleTime | None = None) -> IdleTime | None:
-    """Return the longest idle time; with `before`, the one that follows it in order of length. Of equal ones, the
-    earlier comes first; after the shortest comes the longest again.
+    """Return the longest idle time; with `before`, the one that follows it in order of length. Equal ones keep
+    the order of time; after the shortest comes the longest again.
 
     One pass for each key press: sorting a million idle times takes twenty times as long.
     """

@@ -75,7 +75,7 @@ def command(file: str | None, code: str | None, fail_on: str | None, form: str) 
             commands = []
         elif explained.session is not None:
             commands = next_of_session(explained.session, explained.name)[1:]  # the first one was just given
-        else:  # of a job, which names nothing but the paths of its processes
+        else:  # a job's finding names only the paths of its processes
             commands = [f"{finding.verify} --format json" for finding in explained.findings if finding.verify]
         next_commands = list(dict.fromkeys(commands)) or [command_line("explain", "--code", "all")]
         print_json("explanation", explain.explanation_json(explained, whole=wanted is None), next_commands)

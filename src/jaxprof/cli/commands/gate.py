@@ -90,7 +90,7 @@ def command(target: str, base: str | None, limits: tuple[str, ...], strict: bool
     """
     program = resolve(target, code=True, runs=True)
     if not limits:
-        session_of(program)  # what is not there is said first
+        session_of(program)  # a missing target is the first thing to report
         more = [*([] if base or program.is_own else ["--base", "OTHER"]), "--fail-on", "kernels"]
         line = shell_line("gate", *map(str, words_given(without=())), *more)
         raise UsageError("no --fail-on says what must not grow", f"Limit an exact fact, or a time: {line}")
@@ -139,7 +139,7 @@ def _compare(
             hint = "Sessions are compared as they are: leave it out."
             refuse(sorted(_COMPILING), "applies to what is compiled now", hint)
         compiling = with_local_device(compiling, target, found.target)
-        # a session is of another time
+        # a session was measured at another time, so that its times are not compared with new ones
         together = bool(timed) and target.is_code and found.about.reading in ("target", "revision")
         judged_alone = [limit for limit in limits if not (together and limit.is_time)]
         if judged_alone:
@@ -184,7 +184,7 @@ class FoundBase:
 
     about: GateBase
     target: Target
-    """What is compiled or read; of a revision, the function in its files."""
+    """What is compiled or read; for a revision, the function in its files."""
     revision: Revision | None = None
 
     @property

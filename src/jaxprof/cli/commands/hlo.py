@@ -152,7 +152,7 @@ def _difference(
 
 
 def _is_doubtful(modules: list[HloProgram], stage: str | None, *, as_text: bool) -> bool:
-    """Return whether the printed answer is unreliable; of a text, that before XLA's passes is reliable, too."""
+    """Return whether the printed answer is unreliable; as a text, HLO before XLA's passes is reliable, too."""
     if stage not in (None, "hlo"):
         return False
     from jaxprof.hlo.kernels.notices import NOT_OPTIMISED, notices

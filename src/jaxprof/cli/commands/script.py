@@ -101,7 +101,7 @@ def command(
         recorded = options_of(read_ranks(capture_ranks, processes or process.count), process.index, recorded)
     program = ProgramCommand(path=target, arguments=arguments, module=module, options=recorded)
     interpreter = find_interpreter(python)
-    if not module and target != "-":  # of a module, only Python itself can tell
+    if not module and target != "-":  # only Python itself can find a module
         if is_url(target):
             raise UsageError(f"{target} is a URL, and a program has to be here", "Copy it to this machine first.")
         _refuse_others(target)

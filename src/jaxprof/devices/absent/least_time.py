@@ -1,7 +1,7 @@
 """Compute the least time of a collective over the links of a machine, and of one run of a program on it.
 
 A collective: the bytes that a unit (a device, a chip, a host) must send to the others, whatever the algorithm, follow
-from what the others lack, and its bandwidth is known; the slowest level decides. Of an array of S bytes, in m units:
+from what the others lack, and its bandwidth is known; the slowest level decides. For an array of S bytes in m units:
 
     all-gather, reduce-scatter   S (m - 1) / m
     all-reduce                   2 S (m - 1) / m, or S if the switch can add
@@ -14,7 +14,7 @@ share a unit's bandwidth. Latencies, contention and the network's protocol overh
 
 A run: kernels are at their ceilings one after the other, collectives at the bound of their links, asynchronous ones
 overlap the kernels between their start and their done, which waits only for the rest; and a run is never shorter than
-the time for which all kernels together use main memory, or any level of links. Of a conditional, the shorter branch
+the time for which all kernels together use main memory, or any level of links. The shorter branch of a conditional
 counts. The order is that of the text, which is the schedule if the header contains `is_scheduled`; otherwise XLA has
 not decided yet what overlaps, and everything asynchronous may.
 """

@@ -217,7 +217,7 @@ def merge(local: Sequence[Device], answer: Mapping[str, Any]) -> tuple[Device, .
         match = _match(theirs, rest, described.get("local_hardware_id")) if here else None
         if (
             theirs.platform == "rocm" and platforms.count("rocm") == 1
-        ):  # of several, JAX says nothing to tell them apart
+        ):  # JAX reports nothing that would distinguish several
             match = _only([device for device in rest if device.platform == "rocm"])
         if match is not None:
             rest.remove(match)

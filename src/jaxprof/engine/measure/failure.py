@@ -1,4 +1,4 @@
-"""The end of a run; of an exception what a user can act on: what failed, how to fix it, and where in their own code."""
+"""The end of a run, and what a user can do about an exception: what failed, how to fix it, where in their own code."""
 
 from __future__ import annotations
 

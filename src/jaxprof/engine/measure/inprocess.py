@@ -54,7 +54,7 @@ def lay_out_call(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Iterable[str] = (),
 ) -> PlacedCall:
-    """Return the call with as many arguments as possible by position. Of the keyword-only arguments, static ones are
+    """Return the call with as many arguments as possible by position. Static keyword-only arguments are
     bound (a compiled function knows its own), and the others follow the positional ones.
 
     Raises UsageError for a static argument that does not exist.

@@ -33,7 +33,7 @@ from jaxprof.workloads.callables import arguments_by_name, function_as_written
 _MOST_SECONDS = 60.0
 """After this long no other change is tried."""
 _MOST_FUNCTIONS = 3
-"""Most functions of which `jax.checkpoint` is tried, those with most bytes in the forward pass."""
+"""Most functions on which `jax.checkpoint` is tried, those with most bytes in the forward pass first."""
 _Key: TypeAlias = "tuple[str, str]"
 """File and name of a function of the user's."""
 _Change: TypeAlias = "tuple[RemedyTried, Any, tuple[Any, ...], _Key | None]"
@@ -99,7 +99,7 @@ def _donation(function: Any, arguments: tuple[Any, ...]) -> Iterator[_Change]:
 
 
 def _checkpointed_scan(function: Any, arguments: tuple[Any, ...]) -> Iterator[_Change]:
-    """Yield the program with `jax.checkpoint` around the body of its scan; of several, it is not known which."""
+    """Yield the program with `jax.checkpoint` around the body of its scan, or of one of them."""
     jax.clear_caches()
     change = ProgramChange("checkpoint", NOWHERE)
     try:

@@ -109,7 +109,7 @@ def _measure(
 
     estimate = workload.estimate(request.spec.parameters)
     refuse_what_cannot_fit(reporter, variant, request, estimate, device)
-    # XLA counts the cost of a program that it compiles as a whole; of others, the workload estimates it.
+    # XLA counts the cost of a program that it compiles as a whole; the workload estimates that of others.
     known = estimate.flops is not None or estimate.traffic_bytes is not None
     if known and variant.how != "jit" and not request.attribution:
         reporter.emit(CostReported(flops=estimate.flops, bytes_accessed=estimate.traffic_bytes, source=ESTIMATED_BY))

@@ -88,7 +88,7 @@ class GateRow:
 
     @property
     def growth(self) -> float | None:
-        """Growth as a share of the baseline; of a time, as its samples have it."""
+        """Growth as a share of the baseline; that of a time comes from its samples."""
         if self.limit.is_time:
             return self.times.growth if self.times is not None else None
         return self.figure.growth

@@ -2,7 +2,7 @@
 
 Kernels are paired whatever XLA named them. Equal kernels are paired first, by everything that leads to them or follows
 them. Then come kernels that mostly do the same operations of the program, and then those with the same label, or with
-the same place between other paired kernels. Of kernels that were merged or split, all but one are gone or new.
+the same position between other paired kernels. If kernels were merged or split, all but one are gone or new.
 
 If calls of both programs were captured, each row has its part of the difference of the totals, and the parts add up to
 it.

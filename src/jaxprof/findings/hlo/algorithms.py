@@ -116,8 +116,8 @@ def inverse_product(scene: Scene) -> Iterator[Finding]:
     if not used or solving & outputs:
         return
     for passage in used:
-        # Of as many columns as the matrix has, solving still takes half the time; of a product with more of them, which
-        # costs the same either way, it saves less and less.
+        # With as many columns as the matrix has, solving still takes half the time. A product with more of them costs
+        # the same either way, so that it saves less and less.
         others = sum(size for _, size in passage.consumer.operand_bytes) - passage.bytes_read
         is_product = passage.consumer.path.primitive == "dot_general"
         if passage.crossed or not is_product or others > passage.bytes_read:

@@ -27,7 +27,7 @@ checkpointing."""
 _MOST = 0.5
 """Share of the module's work that such a backward pass has."""
 _SEEN = 0.02
-"""Least share of a forward pass; of a smaller one XLA has removed a part."""
+"""Least share of a forward pass: XLA has removed a part of a smaller one."""
 _PADS = 4
 """Gradients of slices in one loop from which XLA:CPU does not vectorise it: those of two differences."""
 _FILLED = 0.4

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def findings_of(program: HloProgram) -> Sequence[Finding]:
-    """Return the findings of a compiled program; of a run of a session, as an explanation has them."""
+    """Return the findings of a compiled program; for a run of a session, those of its explanation."""
     if program.session is None or program.run is None:
         return findings(program.hlo)
     from jaxprof.findings.modules import findings_of_run  # loads what is measured, which a module of a file has not

@@ -299,7 +299,7 @@ def _update_of(result: Instruction, taken: Set[int]) -> _Update | None:
 
 
 def _keeps_elements(value: Value, operand: Value) -> bool:
-    """Return whether the value is made of the operand element by element, or is the operand with a part updated."""
+    """Return whether the value is computed element by element from the operand, or is the operand with an update."""
     if value.opcode == "async-start" or value.instruction.string("custom_call_target") == "ConcatBitcast":
         return True  # a TPU brings a large array to the chip in slices
     # The result of an asynchronous copy is the first member of its tuple.
@@ -373,7 +373,7 @@ def copy_traffic(scene: Scene) -> Iterator[Finding]:
 # Derived from the collectives that XLA's partitioner made. Collectives that the program requests (`psum`, `all_gather`,
 # `ppermute`, ... in `shard_map` or `pmap`) carry the name of their primitive, and are not reported.
 
-_ASKED_FOR = ("shard_map", "pmap(", "xmap(")
+_REQUESTED = ("shard_map", "pmap(", "xmap(")
 """Parts of the `op_name` of a collective that the program itself requests."""
 _REARRANGING = frozenset(
     {"convert", "copy", "transpose", "reshape", "bitcast-convert", "slice", "dynamic-slice", "get-tuple-element"}
@@ -426,7 +426,7 @@ def _is_partitioners(collective: Collective) -> bool:
     """Return whether XLA made the collective from an operation of another kind. One without a name may have any
     origin."""
     name = collective.kernel.op_name
-    return bool(name) and collective.kernel.path.primitive not in _OWN and not any(word in name for word in _ASKED_FOR)
+    return bool(name) and collective.kernel.path.primitive not in _OWN and not any(word in name for word in _REQUESTED)
 
 
 _OWN = frozenset(
@@ -443,7 +443,7 @@ def _reshards(collective: Collective, given_back: set[str]) -> bool:
     instruction = collective.kernel.instruction
     if collective.opcode == "all-to-all":
         return True
-    # of a fusion or an asynchronous call, the inside shows the array
+    # the inside of a fusion or an asynchronous call shows the array
     is_shown = instruction.opcode not in ("fusion", "async-start") and bool(instruction.operands)
     moved = next(iter(sources(Value(instruction))), None) if is_shown else None
     if moved is None:

@@ -166,7 +166,7 @@ def _used_share(reading: DeviceReading) -> float:
 )
 def standstill(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield that the program stands still, or stood still when it was ended. The time at its line is no work of the
-    loop that could be done less often; of one whose recorder is silent, it is all from before."""
+    loop that could be done less often; if the recorder is silent, all of it is from before."""
     state = result.standstill
     if state is not None and not state.is_one and not state.usual_seconds:
         # no iteration has ended yet: the time at its line is of none, and may become a standstill

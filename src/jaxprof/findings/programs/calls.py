@@ -228,7 +228,7 @@ def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     Python surrounds them, or their arguments have many leaves."""
     loop = result.hot
     spots = [spot for spot in claims.free_spots(loop.spots) if loop.part(spot) == DISPATCH and spot.sites]
-    # Of a compiled function that the thread computes itself, launching it takes a part.
+    # Where the thread computes the compiled function itself, launching takes only a part of the call.
     inline = [spot for spot in claims.free_spots(loop.spots) if spot.kind == "inline" and spot.sites]
     whole = sum_seconds(spot for spot in loop.spots if spot.kind == "inline")
     share = loop.launching.get(DISPATCH, 0.0) / whole if whole else 0.0

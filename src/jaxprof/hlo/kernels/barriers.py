@@ -128,7 +128,7 @@ def _barriers(flow: Flow, words: Mapping[str, str]) -> Iterator[Barrier]:
             if quote and not _UNSPECIFIC.search(quote):
                 reason = "stated"
             else:
-                # Of a million barriers hardly any are between kernels that resemble no other.
+                # Hardly any of a million barriers is between kernels that resemble no other.
                 form = (
                     producer.likeness, passage.member, passage.crossed, consumer.likeness, passage.number, readers > 1,
                     is_output,

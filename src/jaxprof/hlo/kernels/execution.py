@@ -26,7 +26,7 @@ from jaxprof.hlo.kernels.opcodes import CONTROL, FINISHING, FREE
 from jaxprof.hlo.text.model import Computation, Instruction, Module, once_per_module
 
 _MOST_RUNS = (1 << 63) - 1
-"""Most executions; nobody waits for more, so loops nested that deep have wrong trip counts."""
+"""Most executions: no program runs for so long, so loops nested that deep have wrong trip counts."""
 
 
 @frozen

@@ -104,7 +104,7 @@ def generator_of(fusion: Instruction) -> str:
 
 def instructions_in(kernel: Instruction) -> list[Instruction]:
     """Return the instructions in a kernel: those in a fusion and in the fusions in it, without parameters, or the
-    kernel itself; of a loop, branch or call those of all computations that it runs."""
+    kernel itself; for a loop, branch or call those of all computations that it runs."""
     if kernel.opcode in CONTROL:
         inside: list[Instruction] = []
         computations = [*kernel.callees()]

@@ -116,7 +116,7 @@ class Scope:
         self._end(computation)
         self._take_over()
         for callee, position, own, outer in self._passed:
-            # An operand that nobody needs after the call lives as long as the callee needs it.
+            # An operand that nothing needs after the call lives as long as the callee needs it.
             if outer.kind == "temporary" and outer.end == position > outer.first and not callee.called_again:
                 outer.last -= 1
                 own.bytes, own.kind, own.maker, own.shape = outer.bytes, outer.kind, outer.maker, outer.shape
@@ -147,7 +147,7 @@ class Scope:
             held = given[0]
         elif opcode.endswith("-done") and given:
             held, start = given[0], instruction.operand(0)
-            # The start's tuple has operands and results; of it, the end yields the results.
+            # The start's tuple has operands and results, the latter of which the end yields.
             if start is not None and start.shape.is_tuple and len(instruction.shape.leaves()) != len([*_slots(held)]):
                 held = _member(held, 0 if start.opcode == "copy-start" else 1)
         elif opcode.endswith("-start") and instruction.shape.is_tuple and given:
@@ -168,7 +168,7 @@ class Scope:
 
     def _slots_of_call(self, call: Instruction, callee: Scope, given: list[Held], position: int) -> Held:
         """Return the slots of the result of a call. What of it is in the memory of a parameter is in that of an
-        operand; operands that nobody needs afterwards end where the callee has used them for the last time."""
+        operand; operands that nothing needs afterwards end where the callee has used them for the last time."""
         pairs = [
             pair
             for own_held, outer_held in zip(callee.parameters, given, strict=False)

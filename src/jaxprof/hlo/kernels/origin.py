@@ -158,7 +158,7 @@ def op_path(op_name: str) -> OpPath:
         elif inner and inner not in _STRUCTURE and not _BRANCH.match(inner):
             scopes.extend(piece for piece in inner.split("/") if piece)
     direction = "forward" if "jvp" in transformations else ""
-    if "transpose" in transformations:  # of a linearised function, which `jvp` has made
+    if "transpose" in transformations:  # it transposes a linearised function, which `jvp` has made
         direction = "backward"
     return OpPath(tuple(functions), tuple(scopes), primitive, direction, recomputed)
 

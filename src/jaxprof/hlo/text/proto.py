@@ -29,7 +29,7 @@ _PRED = 1
 _TUPLE = 13  # as `PRIMITIVE_TYPES` has it, like the next
 _BUFFER = 34
 _UNBOUNDED = -(1 << 63)  # size of a dimension without a limit (`Shape::kUnboundedSize`)
-_SHOWN_ELEMENTS = 16  # longer literals are `{...}`, as in what XLA prints
+_SHOWN_ELEMENTS = 16  # longer literals are `{...}`, as XLA prints them
 _DEEPEST = 64  # a damaged proto may nest deeper than Python can call
 
 
@@ -491,7 +491,7 @@ def module_message(data: bytes) -> Message:
     """Return the `HloModuleProto` in `data`. Raises HloError as `text` does."""
     outer = Message(data)
     candidates = [outer]
-    with suppress(HloError):  # of an HloModuleProto, field 1 is the name
+    with suppress(HloError):  # field 1 of an HloModuleProto is its name
         candidates.insert(0, outer.message(1))
     for proto in candidates:
         if 3 in proto and 1 in proto:

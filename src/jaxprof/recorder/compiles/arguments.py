@@ -111,7 +111,7 @@ class LeafReader:
             if value.committed:
                 sharding, placed = sharding_text(value.sharding), hash_of(value.sharding)
         elif whose == OTHER:
-            abstract = getattr(value, "sharding", None)  # of a ShapeDtypeStruct, as `lower` takes them
+            abstract = getattr(value, "sharding", None)  # a ShapeDtypeStruct, as `lower` takes them, has one
             if abstract is not None:
                 sharding, placed = sharding_text(abstract), hash_of(abstract)
         if whose != NUMPY:

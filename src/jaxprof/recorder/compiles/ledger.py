@@ -244,7 +244,7 @@ class Ledger:
         text = f"{type(error).__name__}: {error}"[:500]
         try:
             self._emit(WarningRaised(monotonic_seconds=time.monotonic(), code="ledger_problem", values={"error": text}))
-        except Exception:  # noqa: BLE001 nobody is left to report to, and the program must not be affected
+        except Exception:  # noqa: BLE001 nothing is left to report to, and the program must not be affected
             self.problems += 1
 
     def _compiling(self) -> CompilationRow | None:
@@ -326,8 +326,8 @@ class Ledger:
                 self._definitions[row.announced] = None
         signature = row.signature
         if signature.numpy_bytes >= WORTH_COPYING_BYTES:
-            # Mark the NumPy leaves that only the first call gets. Of those that are aligned in memory, keep those that
-            # are the same array in every call: a device on the host uses them in place.
+            # Mark the NumPy leaves that only the first call gets. Keep those of the aligned ones that are
+            # the same array in every call: a device on the host uses them in place.
             by_user = call.written or call
             names = [name for name, _, _ in arguments_of(by_user)][: len(by_user.args)]
             first, same = in_later_calls(names, tuple(by_user.kwargs), frame)

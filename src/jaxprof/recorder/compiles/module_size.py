@@ -45,7 +45,7 @@ class ModuleSize:
 
     operations: int | None = None
     checksum: int | None = None
-    """Of the operations' names, in order: that of two programs which differ only in constants and sizes is the same."""
+    """Checksum of the operations' names, in order: equal for programs that differ only in constants and sizes."""
     callbacks: bool = False
     made_by: list[LineOperations] = field(default_factory=list)
     """Lines that made most operations of a large program, or of one with large constants, most first."""

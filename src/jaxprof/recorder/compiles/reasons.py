@@ -25,9 +25,9 @@ _NAMES_LISTED = 3
 _KEY = re.compile(r"^[^.\[]+|\.[^.\[]+|\[(?:'[^']*'|\"[^\"]*\"|[^\]]*)\]")
 """Matches one key of a leaf's path: `params`, `['head']`, `.weight`, `[0]`."""
 _WHOLE_AT_MOST = 48
-"""Length up to which a static value is sent whole; of a longer one only the part that differs."""
+"""Length up to which a static value is sent whole; beyond it, only the part that differs."""
 _Difference = dict[str, Any]
-"""Fields of a `CompileReason`: of many differences, only the first few become objects."""
+"""Fields of a `CompileReason`: only the first few of many differences become objects."""
 SIGNATURES_A_FUNCTION, LEAVES_A_FUNCTION, FUNCTIONS = 256, 50_000, 2_000
 """Signatures kept for each function, leaves of them in all, and functions: the oldest beyond these go."""
 
@@ -92,7 +92,7 @@ class History:
 
 
 def nearest(now: Signature, earlier: Iterable[Signature]) -> Signature | None:
-    """Return the signature with the fewest differences; of several the first, so pass the most recent first."""
+    """Return the first signature with the fewest differences, so pass the most recent first."""
     best: Signature | None = None
     best_distance = -1
     compared = 0
@@ -257,7 +257,7 @@ _ATTRIBUTE = re.compile(r"\w+\((?:[^()=]+=[^()=]*, )*(\w+)=")
 
 def _change(name: str, before: str, now: str) -> _Difference:
     """Return what changed in a static value: `cfg.width` with 8 and 16 where it is one attribute of an object, else the
-    whole value, or the differing part of a long one. Of equal texts their beginning is enough."""
+    whole value, or the differing part of a long one. The beginning of equal texts is enough."""
     if before == now:
         shown = before if len(before) <= _WHOLE_AT_MOST else before.partition("(")[0]
         return {"name": name, "before": shown, "now": shown}

@@ -233,7 +233,7 @@ def programs_section(session: Session) -> Iterator[Section]:
 
 
 def _kernel_charts(session: Session, run: Run) -> Iterator[Element]:
-    """Yield the flame graph of a run's kernels, and their costs by the HLO; of a profile those of all programs."""
+    """Yield the flame graph of a run's kernels, and their costs by the HLO; for a profile those of all programs."""
     imported = session.is_profile
     if imported and run is not next(iter(session.runs.values())):
         return

@@ -175,8 +175,8 @@ _RUNNING_SECONDS = 300.0
 
 
 def is_live(path: Path) -> bool:
-    """Return whether a writer holds the file's lock now; of what was fetched, which has the time of its original,
-    whether that had changed shortly before. On Windows, where sessions are not recorded, there is no such lock."""
+    """Return whether a writer holds the file's lock now. A fetched file, which has the time of its original, counts as
+    live if that had changed shortly before. On Windows, where sessions are not recorded, there is no such lock."""
     try:
         with suppress(ImportError), open_regular(path) as file:
             import fcntl

@@ -56,7 +56,7 @@ _NAMED_VALUE = rf"""(((?<!\w)\w++|{_STRING})\s*+[:=]\s*+)?({_STRING}|(?<=[:=\s])
 """A string or a number in an argument of a function, with its name if it has one."""
 _PART_BYTES = 1 << 20  # of the log in memory at once
 EVENTS_LOST = "events_lost"
-"""Code of the warning in a session of which events are missing."""
+"""Code of the warning in a session that lacks events."""
 _CHECK_SECONDS = 1.0
 """Shortest time between checks of the file's size. On some network file systems a check takes a millisecond."""
 _PLAIN_BYTES = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -297,8 +297,8 @@ class LogWriter:
             return -1
 
     def _is_intact(self) -> bool:
-        """Return whether the file has what was written to it. Of what the copy has no longer, only the size is
-        compared. After a failure the begin of a line may follow, which could not be removed."""
+        """Return whether the file has what was written to it. What is no longer in the copy is compared by size only.
+        After a failure the beginning of a line may follow, which could not be removed."""
         written, size = self._written, self._size()
         if size < written.bytes or (size > written.bytes and self.failure is None):
             return False

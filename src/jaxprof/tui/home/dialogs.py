@@ -145,7 +145,7 @@ def ask_function(
     app: Profiler, choices: HomeOptions, take: Callable[[list[WorkloadInfo]], object], asks: str = ""
 ) -> None:
     """Ask for a user's function and its argument specs, at first those in `asks`, import it in a child, and store them
-    in `choices`. Of a file alone, ask which of its functions."""
+    in `choices`. For a file alone, ask which of its functions."""
     words = (
         "path/to/file.py:function or package.module:function, then one spec per argument; "
         "a file alone lists its functions."

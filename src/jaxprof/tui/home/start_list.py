@@ -47,14 +47,14 @@ class StartRow:
     title: str
     note: str
     explains: str = ""
-    """What Enter does, for the preview; of a workload, its description. A kept session has its summary there."""
+    """What Enter does, for the preview; a workload's description. A kept session has its summary there."""
     action: str = ""
     """The action that Enter runs; empty for a program, a session and a workload."""
     program: ProgramCommand | None = None
     source: str = ""
     entry: Entry | None = None
     trouble: str = ""
-    """What is not as it should be with that session."""
+    """What is wrong with that session; empty if nothing is."""
     asks: str = ""
     """A function with the specs of its arguments, as the dialog asks for them."""
     workload: str = ""

@@ -125,7 +125,7 @@ Column = TableColumn["ProcessFigures"]
 VIEWS = {"map": "Steps", "ranks": "Processes"}
 _PARTS = (DATA, HOST, DISPATCH, COPY, COMPILE, DEVICE)
 _MANY = 16
-"""Largest number of processes that stand in the order of their numbers; of more, the one that loses most is first."""
+"""Most processes that are listed by number; in a longer list, the one that loses most comes first."""
 _FIGURES = (("steps_per_second", 8, 3), ("wall_seconds", 8, 4), ("compile_count", 10, 5), ("compiled_again", 12, 5))
 """Facts of a process that are shown as they are, each with its width and priority."""
 

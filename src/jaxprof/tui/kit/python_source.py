@@ -69,7 +69,7 @@ def source_facts(
 
 
 def _why_unread(file: str, sources: Mapping[str, str]) -> str:
-    """Return why no line of a file is shown. Of a file that was not recorded it is not even said whether it is here."""
+    """Return why no line of a file is shown, without revealing whether a file that was not recorded is here."""
     if file not in sources:
         return "its text was not recorded"
     return "the file is not here as it was recorded"

@@ -240,7 +240,7 @@ class ProfileScreen(ViewsScreen, keys="profile"):
             self._choose(self._run)
 
     def arrive(self, destination: Destination) -> None:
-        """Show the run in view; of a program without a timeline, where its time went."""
+        """Show the run in view; for a program without a timeline, where its time went."""
         session, view = self.profiler.session, destination.view
         run = session.runs.get(destination.run)
         if run is not None and run.id != self._run and (views_of(session, run) or (view and not run.is_program)):

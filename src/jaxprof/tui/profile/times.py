@@ -48,13 +48,13 @@ class TimeNode:
     count: int
     inside: tuple[TimeNode, ...]
     note: str
-    """The stage of a pass, or the place of a line."""
+    """The stage of a pass, or the location of a line."""
     style: str = "$phase-compile"
     where: SourceLocation | None = None
 
 
 Path = tuple[tuple[str, int], ...]
-"""The names on the way to a node; of several nodes with one name beside each other, each has its number."""
+"""The names on the way to a node, each with its number among siblings of that name."""
 
 
 def _walk(node: TimeNode, path: Path = (), at: float = 0.0) -> Iterator[tuple[Path, TimeNode, float]]:

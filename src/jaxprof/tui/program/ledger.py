@@ -1,6 +1,6 @@
 """The compile ledger: a row for each function with the cost of its compilations; opened, a row for each compilation.
 
-The most expensive function comes first; `s` changes the order. The filter searches functions, places and reasons.
+The most expensive function comes first; `s` changes the order. The filter searches functions, locations and reasons.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
     # -- cells ------------------------------------------------------------------------------------------------
 
     def _function(self, row: LedgerRow) -> Drawing:
-        """Return the name of a function and its place, if there is room; of a compilation, the line that called it."""
+        """Return the name of a function, with its location if there is room; for a compilation its caller."""
         if isinstance(row, Compiled):
             where = location_text(row.called_from, self._result.directory)
             if not where:

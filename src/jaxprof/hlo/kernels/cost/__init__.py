@@ -39,7 +39,7 @@ class Cost:
         )
 
     def times(self, count: int | None) -> Cost:
-        """Return the cost of `count` executions; of one, with the rest missing, if their number is unknown."""
+        """Return the cost of `count` executions; if their number is unknown, that of one, marked as incomplete."""
         if count is None:
             return replace(self, opaque=True, unsized=True)
         flops, transcendentals = self.flops * count, self.transcendentals * count

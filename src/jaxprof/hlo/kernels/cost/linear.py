@@ -120,7 +120,7 @@ def _numbers(written: str) -> list[int]:
 def positions(window: ConvolutionWindow, input_size: int, output_size: int) -> int:
     """Count the pairs (output position, window position) that meet an element of the input rather than padding or a
     hole."""
-    # Positions are counted one by one; of a longer window as if nothing lay outside.
+    # Positions are counted one by one; in a longer window as if nothing lay outside.
     if window.size > (1 << 17):
         return window.size * output_size
     span = (input_size - 1) * window.base_dilation + 1

@@ -61,7 +61,7 @@ def edges(window: AxisWindow, width: int) -> Ints:
 def columns_of(row: LaneRow, window: AxisWindow, width: int, hits: Busy | None = None) -> Columns:
     borders = edges(window, width)
     if row.values is not None:
-        # of a counter, the highest value in each column, as a share of its highest value of all
+        # a counter's highest value in each column, as a share of its highest value of all
         first = np.maximum(np.searchsorted(row.starts, borders[:-1], "right") - 1, 0)
         last = np.searchsorted(row.starts, borders[1:], "left")
         # The maximum of each piece. Every other result is between two pieces; an empty piece yields its first value.
