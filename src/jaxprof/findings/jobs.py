@@ -24,7 +24,7 @@ ENTRIES = (
         "process_standstill",
         "the job stands still",
         "No process that runs has finished an iteration of its loop for ten usual ones and twenty seconds, or for 45 "
-        "seconds where it may compute. Those are named that differ: stopped by a signal, ended, busy with something "
+        "seconds where it may compute. Named are those that differ: stopped by a signal, ended, busy with something "
         "other than the collective, at another line, at another step. Before the first steps: one that does nothing, "
         "or compiles three times as long as any other did, for 45 seconds, while all others wait.",
         "Look at the line of the process that is named: what it waits for has to come, or to fail. The stacks of its "
@@ -58,7 +58,7 @@ ENTRIES = (
     _job(
         "recompiles",
         "several processes compile the same function again",
-        "Each spent three hundredths of its wall time or more on that.",
+        "Each spent 3 % of its wall time or more on that.",
         "The ledger of each session has the reason for each compilation, and jaxprof explain of one of them the fix.",
     ),
     _job(
@@ -91,8 +91,8 @@ ENTRIES = (
     _job(
         "slow_device",
         "one process arrives last at the collectives, and its host does not explain it",
-        "In captures of the same steps it mostly arrives at a collective later than the middle one of the others, by "
-        "5 % of a step or more, significantly (in a test at 1 %) and in at least eight of ten sections of the captured "
+        "In captures of the same steps it mostly arrives at a collective later than the median of the others, by 5 % "
+        "of a step or more, significantly (in a test at 1 %) and in at least eight of ten sections of the captured "
         "time; and neither its own work on the host nor a function that it compiled alone explains it.",
         "Its device has more to compute, or computes more slowly: look at the sizes of its shards, and at its clock, "
         "temperature and neighbours.",

@@ -42,7 +42,7 @@ SLOW_KERNEL = CatalogueEntry(
     "It takes a fifth of the time or more, and reaches at most a quarter of what `triad` (bytes) or `gemm-peak` "
     "(FLOPs) reach on this machine, or of the vendor's figures. The reason is one that its HLO shows, else unknown.",
     "See what is in it (jaxprof hlo SESSION), and write the line another way: operations on whole arrays, the last "
-    "axis innermost. jaxprof compare tells which way is faster.",
+    "axis innermost. jaxprof compare shows which way is faster.",
     "capture",
     "hlo.md#roofline",
 )

@@ -292,6 +292,6 @@ def span_of(lanes: Iterable[Lane]) -> tuple[int, int] | None:
 
 def program_proto(trace: Trace, name: str, program: int | None) -> ProgramProto | None:
     """Return the HLO of a program by its id, or, if the profile has no id, by a name that only one module has."""
-    of_identity = [held for held in trace.programs if held.program == program]
+    identified = next((held for held in trace.programs if held.program == program), None)
     named = [held for held in trace.programs if held.name == name]
-    return of_identity[0] if of_identity else named[0] if len(named) == 1 else None
+    return named[0] if identified is None and len(named) == 1 else identified

@@ -97,7 +97,8 @@ def read_out_of_memory(text: str) -> OutOfMemory | None:
     for number, unit, rest in listed:
         held = rest[:_LONGEST_BUFFER]
         said = {name: match[1] if (match := form.search(held)) else "" for name, form in _DETAILS.items()}
-        kind = "argument" if "Entry Parameter" in held else "temporary" if "type: HLO temp" in held else ""
+        kinds = {"Entry Parameter": "argument", "type: HLO temp": "temporary"}
+        kind = next((kind for mark, kind in kinds.items() if mark in held), "")
         op_name, line = " ".join(said["op_name"].split()), int(said["line"]) if said["line"] else None
         buffers.append(LiveValue(
             bytes=_bytes(number, unit), kind=kind, instruction=said["instruction"], shape=said["shape"],

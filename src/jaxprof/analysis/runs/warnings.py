@@ -199,7 +199,7 @@ _PAGE_FAULT_FIXES = {
     "MALLOC_TRIM_THRESHOLD_=4294967296 (glibc; one of them alone makes it worse).",
     "jit": "donate an argument of the result's shape that nothing needs afterwards (donate_argnums).",
     "Intermediate arrays of jit": "start Python with MALLOC_MMAP_MAX_=0 and MALLOC_TOP_PAD_=134217728 (glibc), which "
-    "keep their memory; nothing can be donated for what is no result.",
+    "keep their memory; only results can take donated memory.",
     "Op by op": "compile it with jax.jit, which makes fewer arrays.",
 }
 """What avoids page faults, by what allocates: `bench/README.md` has what each saved."""

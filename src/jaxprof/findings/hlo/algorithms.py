@@ -30,7 +30,7 @@ _EXTENT = re.compile(r"\[(\d+):(\d+)(?::(\d+))?\]")
 
 
 @check(
-    "a sort of which only the ends are read",
+    "a sort that is read only at its ends",
     "All elements are brought in order, and then a few of the largest or smallest are taken.",
     "Find these alone: jax.lax.top_k(x, k) has values and indices, of -x those of the smallest; one of them is "
     "jnp.max, jnp.min, jnp.argmax or jnp.argmin.",

@@ -144,7 +144,7 @@ def _asks_all(kernel: Kernel) -> bool:
 @check(
     "random numbers are drawn by rejection",
     "Gamma, beta, Poisson and binomial numbers are drawn again until they are accepted. On a device all wait for the "
-    "last one: each iteration draws for the whole array, of which most was accepted in the first.",
+    "last one: each iteration draws for the whole array, most of which was accepted in the first.",
     "Draw a fixed number of candidates at once and take the first that is accepted (four of Marsaglia and Tsang for a "
     "gamma number); look a Poisson number of few rates up in its table (jnp.searchsorted); invert the distribution "
     "function; or take a normal or log-normal number where the model allows it. On a CPU let numpy.random.Generator "

@@ -47,8 +47,8 @@ GRADIENT_OF_DIFFERENCES = (
 
 @check(
     "the backward pass costs many times the forward pass",
-    "A backward pass usually takes two or three times the work of its forward pass. Some gradients take more: that of "
-    "a slice or a lookup an array of zeros as large as the whole, of pooling a scatter, of many results a pass each.",
+    "A backward pass usually takes two or three times the work of its forward pass. Some gradients take more: a "
+    "slice or a lookup makes an array of zeros as large as the whole, pooling a scatter, and many results a pass each.",
     "Write the gradient of this operation by hand (jax.custom_vjp), or take it out of what is differentiated.",
     saves="part",
 )

@@ -113,8 +113,10 @@ def many_tiny_jits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         inside = totals((row.through, row_seconds(row)) for row in rows)
         library = safe(max(inside, key=lambda name: inside[name]))
         most += f", inside {library}" if library else ""
-        fix = _IMPORT_COMPILES if imported else _LIBRARY_COMPILES if library else None
-        if fix == _LIBRARY_COMPILES and package_of_loop(result) == library.partition(".")[0]:
+        fix = _LIBRARY_COMPILES if library else None
+        if imported:
+            fix = _IMPORT_COMPILES
+        elif library and package_of_loop(result) == library.partition(".")[0]:
             fix = _LOOPING_LIBRARY
         shapes = totals(((row.function, row.called_from), row.count) for row in rows if row.reason_code == "shape")
         if not library and max(shapes.values(), default=0) >= MANY_SHAPES:
@@ -134,7 +136,7 @@ def many_tiny_jits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     "`for row in x`, `list(x)`, `zip(x, y)`, unpacking, and a plot of x split a jax array: XLA compiles a program of "
     "one output for each row, up to 100 at a time, again for each shape, and each row is an array of its own.",
     "Iterate over np.asarray(x), and give that to what iterates, as plots do: NumPy compiles nothing. Rows that go "
-    "back into JAX: jax.vmap or jax.lax.scan over x; of keys, jax.random.fold_in(key, i) makes one for each iteration.",
+    "back into JAX: jax.vmap or jax.lax.scan over x; for keys, jax.random.fold_in(key, i) in each iteration.",
 )
 def iterated_array(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     rows = [

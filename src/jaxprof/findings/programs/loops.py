@@ -55,24 +55,24 @@ _DECIDE_SELDOM = (
     "with its condition into one compiled function (jax.lax.while_loop)."
 )
 _BETWEEN = (
-    "The next call is given what is made of this value, so that it can neither be fetched less often nor prepared "
-    "ahead: compute what is made of it in the compiled function (jax.numpy), or do one round trip for many at once (a "
-    "batch of problems, environments or sequences)."
+    "The next call needs a result of this value, so that it can be fetched neither less often nor ahead: compute that "
+    "result in the compiled function (jax.numpy), or do one round trip for many at once (a batch of problems, "
+    "environments or sequences)."
 )
 _SELDOM = (
-    "It is done in few iterations already, and takes this long all the same: do less of it, or less often still, or "
-    "beside the loop (what waits in a thread, what computes in Python in a process)."
+    "Only a few iterations do this, and yet it takes this long: do less of it, do it even less often, or do it outside "
+    "the loop (in a thread if it waits, in a process if it computes in Python)."
 )
 _CALLED_SELDOM = (
-    "It is called in few iterations already, and takes this long all the same: do less in it, or return the values and "
-    "use them after the loop; what jax.numpy can compute need not leave the compiled function."
+    "Only a few iterations call it, and yet it takes this long: do less in it, or return the values and use them after "
+    "the loop; what jax.numpy can compute need not leave the compiled function."
 )
 _WORKER_CALLS = re.compile(r"\.(get|recv|result)\(\)$")
 """Calls that already wait for another thread or process, if they wait for data at all."""
 _MORE_WORKERS = (
-    "What prepares the batches beside the loop is slower than the steps: give it less to do for each batch, more "
-    "processes (more threads only where it waits or computes outside Python: Python runs in one at a time), or batches "
-    "that were prepared once and kept; a longer queue only moves the wait."
+    "The workers that prepare batches are slower than the steps: give them less to do for each batch, use more "
+    "processes (more threads only where they wait or compute outside Python, which runs in one thread at a time), or "
+    "keep batches that were prepared once; a longer queue only moves the wait."
 )
 _IN_PROCESSES = (
     "Prepare the next batch in processes while the device works (grain, a DataLoader with workers, multiprocessing), "
@@ -186,14 +186,14 @@ def host_sync(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
 
 @check(
     "the same data is put on the device in each iteration",
-    "jax.device_put, jnp.array or jnp.asarray is called in the loop with what nothing in the loop changes, as far as "
-    "its source shows. A list is converted on the host first, number by number.",
+    "jax.device_put, jnp.array or jnp.asarray gets data in the loop that nothing there changes, as far as the source "
+    "shows. A list is converted on the host first, number by number.",
     "Put it on the device once, before the loop, and pass that array.",
     sampled=True,
 )
 def unchanging_transfer(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """Yield a finding if calls that put data on a device get the same in each iteration. New data in each iteration,
-    such as the next batch, is none, and neither is what the source does not show to be the same."""
+    """Yield a finding if calls that put data on a device get the same data in each iteration, by the source. New data,
+    such as the next batch, is no finding."""
     loop = result.hot
     spots = [
         spot
@@ -231,14 +231,14 @@ def data_waits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     fix = _IN_PROCESSES if claims.is_lock_held else None
     if _WORKER_CALLS.search(spots[0].call):
         fix = _MORE_WORKERS
-    what = "the loop waits for what it passes to the device"
+    what = "the loop waits for its data"
     yield finding_of_lines(result, claims, what, spots, saves, own_fix=fix, of_library="")
 
 
 @check(
     "host work between one compiled call and the next",
-    "Python or NumPy makes of a call's results what the next call is given. The device waits for it, and it can "
-    "neither run ahead nor be left out.",
+    "Python or NumPy computes arguments of the next call from results of the last one. The device waits meanwhile, and "
+    "this work can be done neither ahead nor less often.",
     "Compute it in the compiled function (jax.numpy instead of NumPy), or do one round trip for many at once: a batch "
     "of problems, environments or sequences.",
     sampled=True,
@@ -248,7 +248,7 @@ def host_between(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     spots = list(_between(result, _host_spots(result, claims)))
     saves = (1 - KEPT_SHARE) * sum_seconds(spots)
     if is_worth_changing(result, claims, spots, saves):
-        what = "the loop makes on the host, of results, what its next call is given"
+        what = "the loop computes arguments of its next call on the host, from results"
         yield finding_of_lines(result, claims, what, spots, saves)
 
 
@@ -260,8 +260,8 @@ def _between(result: ProgramResult, spots: Sequence[Spot]) -> Iterator[Spot]:
 @check(
     "host work in the loop that the device does not need",
     "Logging, plots, files, statistics or sleeping inside the loop make every iteration longer.",
-    "Do it every N iterations, after the loop, or beside it (what waits in a thread, what computes in Python in a "
-    "process); computations on arrays can go into the compiled function.",
+    "Do it every N iterations, after the loop, or outside it (in a thread if it waits, in a process if it computes in "
+    "Python); computations on arrays can go into the compiled function.",
     sampled=True,
 )
 def host_work(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
@@ -276,7 +276,7 @@ def host_work(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         return
     waits = sum_seconds(spot for spot in spots if spot.state == "waiting") > took / 2
     lines = {site.line for spot in spots if (site := spot.site_in(loop.key)) is not None}
-    read = any(spot.call or site.call for spot in spots for site in spot.sites)  # without the source nobody knows
+    read = any(spot.call or site.call for spot in spots for site in spot.sites)  # unknown without the source
     beside = "" if lines & loop.working or not read else ", and no result of this goes to the device"
     what = f"the loop {'waits' if waits else 'works'} on the host{beside}"
     fix = _SELDOM if is_seldom(result, spots) else None

@@ -248,7 +248,7 @@ def _static_fix(function: FunctionCompiles, reason: ReasonCount, changed: Sequen
     "compiled for both.",
     "Give the argument one dtype from the first call on: jnp.float32(x), jnp.asarray(x, dtype=...), "
     "jnp.zeros((), jnp.int32) for a counter that starts at 0, or jnp.full(shape, 0.1, jnp.float32): without a "
-    "dtype, jnp.full and jnp.asarray keep a Python number's weak type. Of a state that a library makes: "
+    "dtype, jnp.full and jnp.asarray keep a Python number's weak type. For a state that a library makes: "
     "jax.tree.map(lambda x: jnp.asarray(x, x.dtype), state), once before the first call.",
 )
 def weak_type_flips(result: ProgramResult, claims: Claims) -> Iterator[Finding]:

@@ -63,7 +63,7 @@ def debug_settings(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
 
 @check(
     "the program's own profiler is on for most of the run",
-    "While jax.profiler.start_trace is on, each operation of the host and of the device is written down in memory: "
+    "While jax.profiler.start_trace is on, each operation of the host and of the device is recorded in memory: "
     "short steps take longer, memory grows, and stop_trace takes as long as there is to write.",
     "Profile some steps after the first ones: jax.profiler.start_trace before them, stop_trace after them. Figures "
     "taken with it on are not those of the program.",

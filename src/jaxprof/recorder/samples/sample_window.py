@@ -166,7 +166,9 @@ class SampleWindow:
                 self.copies[copy] = count + 1, before + seconds
         if rest > 0:
             self.inline = inline
-            kind = (INLINE if inline else CALL) if seen.kind == COMPILED and running else seen.kind
+            kind = seen.kind
+            if kind == COMPILED and running:
+                kind = INLINE if inline else CALL
             what = (kind, seen.line, seen.sites)
             self.paths[what] = seen.path
             (self.running if running else self.blocked)[STATES[kind][0 if running else 1], *what] += rest

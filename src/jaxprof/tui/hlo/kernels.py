@@ -250,7 +250,8 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
     def order(self) -> list[str]:
         """Parts of the subtitle, the most important first."""
         step, arranged = self.ranking.step, self.arranged.arrangement
-        parts = ["arranging…"] if self._arranging else ["reading origins…"] if self.arranged.waits else []
+        parts = ["reading origins…"] if self.arranged.waits else []
+        parts = ["arranging…"] if self._arranging else parts
         parts += [GROUPINGS[arranged.grouping]] if arranged.grouping != "none" else []
         parts += [self.UNSORTED] if arranged.sort == "order" else []
         parts.append(f"share of {BASES[self.ranking.basis]}")
@@ -299,7 +300,8 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
         if name == "label":
             around = self._groups.get(self._around.get(key))
             return "  " * (len(around.path) if around is not None else 0) + text
-        return (text, "$quiet") if text == UNKNOWN else (text, _BOUNDS[text]) if text in _BOUNDS else text
+        style = "$quiet" if text == UNKNOWN else _BOUNDS.get(text)
+        return (text, style) if style is not None else text
 
     # -- keys -------------------------------------------------------------------------------------------------
 

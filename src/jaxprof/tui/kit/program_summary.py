@@ -98,10 +98,10 @@ def head_lines(
     run, now_seconds = result.run, clock.monotonic() + shift_seconds
     runs = not result.ended and not session.deserted
     ended_well = not run.over and result.ended and result.exit_code in (0, None)
-    status = "running" if runs else "ok" if ended_well else run.end(deserted=True).status
+    status = "ok" if ended_well else run.end(deserted=True).status
     standstill = result.standstill if runs and result.stands_still else None
-    if standstill is not None:
-        status = "standing still"
+    if runs:
+        status = "running" if standstill is None else "standing still"
     state = status if runs else state_in_words(run, result, silent)
     time = "" if runs or not result.wall_seconds else seconds(result.wall_seconds)
     if runs and result.began_seconds:

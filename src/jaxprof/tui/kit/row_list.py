@@ -536,7 +536,8 @@ class TreeView(RowList[Row], keys="tree"):
     def action_open_all(self) -> None:
         every = set(self._openable(self.rows_left_by_filter()))
         outermost = list(self.rows_left_by_filter())
-        self.opened = (set(outermost) if len(outermost) == 1 else set()) if every <= self.opened else every
+        closed = set(outermost) if len(outermost) == 1 else set()  # the only outermost row stays open
+        self.opened = closed if every <= self.opened else every
         self.rearrange()
 
     def _openable(self, rows: Mapping[Hashable, Row | Heading]) -> Iterator[Hashable]:

@@ -344,7 +344,8 @@ class ProfileScreen(ViewsScreen, keys="profile"):
                 yield Tab(name, title, enabled=name in has or name == self._view)
         module = self.profiler.destination.module if self._view == "memory" else None
         run = program if self._view in OF_PROGRAM else self.run
-        label = module.title if module is not None else run.label if run is not None else ""
+        label = run.label if run is not None else ""
+        label = module.title if module is not None else label
         yield Tab("", shorten(label, 60), shorten(label, 24), enabled=False)
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:

@@ -162,7 +162,7 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
         if isinstance(row, Compiled):
             where = location_text(row.called_from, self._result.directory)
             if not where:
-                where = "op by op" if row.op_by_op else "in a library" if row.library else "unknown place"
+                where = "op by op" if row.op_by_op else "in a library" if row.library else "unknown location"
             return lambda width: cell("", 4) + cell(where, max(1, width - 4))
         name = Content.assemble(f"{self.mark_of(_key(row))} ", (safe(row.function), _name_style(row)), "  ")
         at = location_text(row.defined_at or row.called_from, self._result.directory)

@@ -139,8 +139,10 @@ class ProgramScreen(ViewsScreen, keys="program"):
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
         """Show the program that another screen had in view, else the last of the session, if it has changed."""
         session, before = self.profiler.session, self._run
-        wanted, recorded = session.runs.get(self.profiler.destination.run), session.programs
-        self._run = wanted.id if wanted is not None and wanted.is_program else recorded[-1].id if recorded else ""
+        shown = session.runs.get(self.profiler.destination.run)
+        if shown is None or not shown.is_program:
+            shown = next(reversed(session.programs), None)
+        self._run = shown.id if shown is not None else ""
         if replaced or self._run != before:
             self._result = None
             self.query_one(LedgerList).forget()

@@ -255,7 +255,8 @@ def verdict_line(group: RunGroup | None, chosen: RunResult | None, width: int) -
     parts = verdict_parts(group, shown)
     speedup = shown.versus.speedup if shown.versus is not None else None
     wrong = shown.run.check is not None and shown.run.check.passed is False
-    style = "$error" if wrong else speedup_style(speedup) if speedup is not None else "$foreground"
+    style = speedup_style(speedup) if speedup is not None else "$foreground"
+    style = "$error" if wrong else style
     contents = [Content.styled(safe(part), "" if at else f"bold {style}") for at, part in enumerate(parts)]
     return [whole_parts(contents, width)] if parts else []
 

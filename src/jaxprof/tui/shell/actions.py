@@ -92,7 +92,7 @@ class HelpScreen(TextDialog):
         groups: dict[str, list[Content]] = {answers: [], pane: [], screen: [], app: []}
         here = f"section({getattr(self._below, 'section', '')!r})"
         for action in actions(self._below):
-            group = app if action.node is self.app else screen if action.node is self._below else pane
+            group = {self.app: app, self._below: screen}.get(action.node, pane)
             group = answers if action.name.startswith("section(") else group
             wide, label = (1, 10) if group is answers else (12, 16)
             mark = "▸" if action.name == here else " "
