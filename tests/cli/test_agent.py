@@ -115,7 +115,7 @@ async def test_what_is_refused_is_an_error_with_its_code(answers, kept, state_ho
     async def run(words, seconds):
         return call(*words).out.strip()
 
-    monkeypatch.setattr("jaxprof.query.execution.SqlProcess", InThisProcess)
+    monkeypatch.setattr("jaxprof.query.sql_process.SqlProcess", InThisProcess)
     monkeypatch.setattr(answers, "_run", run)
     server = answers.make_server("", allow_run=False, allow_urls=False)
     url, step = f"file://{kept}", f"{program}:step"

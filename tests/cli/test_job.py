@@ -203,7 +203,7 @@ BAD = {
 
 @pytest.mark.process
 def test_damaged_folder_of_a_job(call, tmp_path, monkeypatch):
-    monkeypatch.setattr("jaxprof.query.execution.SqlProcess", InThisProcess)
+    monkeypatch.setattr("jaxprof.query.sql_process.SqlProcess", InThisProcess)
     cases = {}
     for name, spoil in BAD.items():
         folder = job(tmp_path / name / "run.jaxprof.d", loop(), loop(data=0.3), loop())

@@ -29,7 +29,7 @@ def test_readers(kind):
 @pytest.mark.process
 @pytest.mark.parametrize(("kind", "words"), WAYS, ids=[" ".join((kind, *words)) for kind, words in WAYS])
 def test_commands(kind, words, monkeypatch):
-    monkeypatch.setattr("jaxprof.query.execution.SqlProcess", InThisProcess)
+    monkeypatch.setattr("jaxprof.query.sql_process.SqlProcess", InThisProcess)
     assert outcome(kind, originals(kind)[-1], words) == (0, None), "the sound file is taken"
     faults = {number: outcome(kind, mutated.mutated(kind, number), words)[1] for number in range(CALLED[kind])}
     assert {number: fault for number, fault in faults.items() if fault} == {}

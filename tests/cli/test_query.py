@@ -12,7 +12,7 @@ pytest.importorskip("duckdb")
 
 @pytest.fixture(autouse=True)
 def no_process(monkeypatch):
-    monkeypatch.setattr("jaxprof.query.execution.SqlProcess", InThisProcess)
+    monkeypatch.setattr("jaxprof.query.sql_process.SqlProcess", InThisProcess)
 
 
 VALUES = {

@@ -9,7 +9,7 @@ import pytest
 import program_events
 from folding import written
 from jaxprof import events as e
-from jaxprof.query.execution import SqlProcess
+from jaxprof.query.sql_process import SqlProcess
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from report import sessions
@@ -35,7 +35,7 @@ class InThisProcess(SqlProcess):
 
     def stop_clock(self): ...
 
-    def close(self): ...
+    def __exit__(self, *_): ...
 
 
 @cache
@@ -50,12 +50,9 @@ def asked(path):
 
 
 def ask(sql, sources):
-    from jaxprof.query import execution
+    from jaxprof.query.execution import execute
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(execution, "SqlProcess", InThisProcess)
-        with execution.execute(sql, sources) as answer:
-            return answer
+    return execute(InThisProcess(), sql, sources)
 
 
 TIMELINE = {

@@ -10,8 +10,9 @@ from jaxprof.base.database import connect
 from jaxprof.base.errors import FileRefusedError, UsageError
 from jaxprof.base.limits import QUERY_MEMORY, memory_bound
 from jaxprof.base.text import json_text
-from jaxprof.query import execution
-from jaxprof.query.execution import QueriedSession, SqlProcess, plain_value, rows_table
+from jaxprof.query import execution, sql_process
+from jaxprof.query.execution import QueriedSession, plain_value, rows_table
+from jaxprof.query.sql_process import SqlProcess
 from jaxprof.report.renderers import csv_lines, text_lines
 from pythons import stand_in
 from query.conftest import ask, asked
@@ -119,16 +120,19 @@ def test_repeated_names_are_numbered(path):
 def test_a_call_that_asks_nobody_is_ended_with_its_process(path, monkeypatch):
     monkeypatch.setenv("JAXPROF_LIMITS", "query_time=1")
     sql = "SELECT 1 UNION ALL SELECT levenshtein(repeat('ab', 100000), repeat('ba', 100000))"  # 40 s, and no interrupt
-    with pytest.raises(UsageError, match="more than 1 s") as late, execution.execute(sql, [asked(path)]) as answer:
+    with (
+        pytest.raises(UsageError, match="more than 1 s") as late,
+        execution.execute(SqlProcess(), sql, [asked(path)]) as answer,
+    ):
         list(answer.rows())
     assert "JAXPROF_LIMITS=query_time=4" in late.value.hint
 
 
 @pytest.mark.process
 def test_a_process_that_ends_before_its_answer_is_an_error(path, tmp_path, monkeypatch):
-    monkeypatch.setattr(execution.sys, "executable", str(stand_in(tmp_path, "exit 1")))
-    with pytest.raises(UsageError, match="ended with 1"), execution.execute("SELECT 1", [asked(path)]):
-        pass
+    monkeypatch.setattr(sql_process.sys, "executable", str(stand_in(tmp_path, "exit 1")))
+    with pytest.raises(UsageError, match="ended with 1"), SqlProcess() as process:
+        execution.execute(process, "SELECT 1", [asked(path)])
 
 
 def test_a_query_that_needs_too_much_memory_says_so(path, monkeypatch):
@@ -153,11 +157,9 @@ def test_a_child_that_starts_meanwhile_is_not_bounded():
     import resource
 
     with memory_bound():
-        child = SqlProcess()
-    try:
-        assert resource.prlimit(child._process.pid, resource.RLIMIT_AS) == resource.getrlimit(resource.RLIMIT_AS)
-    finally:
-        child.close()
+        process = SqlProcess()
+    with process:
+        assert resource.prlimit(process._process.pid, resource.RLIMIT_AS) == resource.getrlimit(resource.RLIMIT_AS)
 
 
 def test_no_progress_bar_on_stdout(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from jaxprof.base.text import json_text
-from jaxprof.facts import Encoded, Relation, Repeated
+from jaxprof.facts import Encoded, Facts, Part, Relation, Repeated
 from jaxprof.facts.units import SqlType
 
 _ARROW: dict[str, Any] = {
@@ -27,12 +27,21 @@ def arrow_schema(table: Relation) -> Any:
     return pa.schema([(fact.key, _ARROW[fact.unit.sql]) for fact in table.facts])
 
 
+def facts_read(table: Relation, needed: Container[str] | None) -> Facts[Any]:
+    """Return the facts among the `needed` ones, by default all, and the first, by which rows are counted."""
+    return tuple(fact for number, fact in enumerate(table.facts) if needed is None or fact.key in needed or not number)
+
+
 def arrow_table(table: Relation, file: Any, needed: Container[str] | None = None) -> Any:
     """Return the rows of a table; with `needed`, the other columns may be NULL, as they take no time then."""
+    return arrow_rows(table, replace(table, facts=facts_read(table, needed)).parts(file))
+
+
+def arrow_rows(table: Relation, read: Iterable[Part]) -> Any:
+    """Return the rows of a table from parts of it, whose missing columns are NULL."""
     schema = arrow_schema(table)
     parts = []
-    read = (fact for number, fact in enumerate(table.facts) if needed is None or fact.key in needed or not number)
-    for part in replace(table, facts=tuple(read)).parts(file):
+    for part in read:
         whole = (column for column in part.values() if not isinstance(column, Repeated))
         count = next((len(column.indices if isinstance(column, Encoded) else column) for column in whole), 1)
         arrays = []

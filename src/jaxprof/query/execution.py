@@ -1,19 +1,14 @@
-"""Query sessions in SQL: gather their tables, compute the answer in a separate process, and give its rows as a table
-for people and CSV, or as JSON values.
-
-That process (`query.database`) is killed when the query takes too long, or when nobody waits for it any more.
-"""
+"""Query sessions in SQL: gather their tables, have the answer computed, and give its rows as a table for people and
+CSV, or as JSON values."""
 
 from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
-import threading
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, time, timedelta
 from decimal import Decimal
@@ -27,9 +22,7 @@ import pyarrow as pa
 from pyarrow import MonthDayNano
 
 from jaxprof.base.errors import FileRefusedError, UsageError
-from jaxprof.base.limits import QUERY_MEMORY, QUERY_TIME, unbound
-from jaxprof.base.operating_system import python_words
-from jaxprof.base.reaper import REAPER
+from jaxprof.base.limits import QUERY_MEMORY
 from jaxprof.base.text import json_text
 from jaxprof.base.units import UNKNOWN, and_more, counted
 from jaxprof.base.values import frozen
@@ -39,6 +32,8 @@ from jaxprof.facts.tables import SESSION, TABLES
 from jaxprof.facts.units import TEXT
 from jaxprof.jobs.folder import ROLL_UP_FOLDER, job_sessions
 from jaxprof.query.columnar import arrow_schema, arrow_table, clean_text
+from jaxprof.query.kept_columns import KeptColumns, TablesRead
+from jaxprof.query.sql_process import SqlProcess
 from jaxprof.report.renderers import Table
 from jaxprof.session import Session
 from jaxprof.session.files import EXTENSION, with_urls
@@ -146,69 +141,6 @@ def rows_without_sessions(folder: Path) -> dict[Path, Any]:
     }
 
 
-class SqlProcess:
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            python_words(sys.executable, "-m", "jaxprof.query.database"),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # ctrl+c goes to this process alone, which then kills the other
-        )
-        unbound(self._process.pid)
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self.source, self.sink = self._process.stdout, self._process.stdin
-        self._late = False
-        self._timer: threading.Timer | None = None
-        REAPER.add(self._process.pid, "")
-
-    def send(self, tables: Iterable[Any]) -> None:
-        for table in tables:
-            with pa.ipc.new_stream(self.sink, table.schema) as writer:
-                writer.write_table(table)
-        self.sink.flush()
-
-    def start_clock(self) -> None:
-        self._timer = threading.Timer(QUERY_TIME.most, self._end_late)
-        self._timer.daemon = True
-        self._timer.start()
-
-    def read_line(self) -> bytes:
-        """Return the next line of the process. Raises UsageError if there is none."""
-        line = self.source.readline()
-        if not line:
-            raise self.error
-        return line
-
-    def stop_clock(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def close(self) -> None:
-        self.stop_clock()
-        self._process.kill()
-        self._process.wait()
-        REAPER.drop(self._process.pid)
-        for pipe in (self.sink, self.source):
-            with suppress(OSError):
-                pipe.close()
-
-    @property
-    def error(self) -> UsageError:
-        """Why there is no answer, or no further row of it. Waits for the end of the process."""
-        if self._late:
-            return UsageError(
-                f"SQL: the query takes {QUERY_TIME.words}", f"Ask for less, or for aggregates. {QUERY_TIME.hint}"
-            )
-        code = self._process.wait()
-        return UsageError(f"SQL: the process of the query ended with {code}", "Read less data: memory may be short.")
-
-    def _end_late(self) -> None:
-        self._late = True
-        self._process.kill()
-
-
 @dataclass(slots=True)
 class SqlAnswer:
     """The rows of a query, which can be read once."""
@@ -261,29 +193,24 @@ def _value(cell: Any) -> Any:
             return str(kind)  # nothing of pyarrow shows it
 
 
-@contextmanager
-def execute(sql: str, sources: Sequence[QueriedSession]) -> Iterator[SqlAnswer]:
-    """Compute one SELECT over the tables of these sessions. The answer can be read inside the block. Raises UsageError
-    for any other statement, and for SQL that cannot be understood; FileRefusedError for a session that cannot be
-    read."""
-    process = SqlProcess()  # started first: it imports its modules while the tables are gathered
-    try:
-        with _process_errors(process):
-            process.sink.write(json.dumps({"sql": sql, "tables": list(TABLES)}).encode() + b"\n")
-            process.send(map(_empty_table, TABLES.values()))
-            process.start_clock()
-            needed = json.loads(process.read_line())
-            process.stop_clock()  # reading sessions takes as long as it takes
-        with memory_errors():
-            tables, notices = tables_of(sql, sources, needed)
-        with _process_errors(process):
-            process.send(tables.values())
-            process.start_clock()
-            _check_status(process)
-            reader = pa.ipc.open_stream(process.source)
-        yield SqlAnswer(reader, process, notices)
-    finally:
-        process.close()
+def execute(process: SqlProcess, sql: str, sources: Sequence[QueriedSession]) -> SqlAnswer:
+    """Compute one SELECT over the tables of these sessions. The answer can be read while the process goes on. Raises
+    UsageError for any other statement, and for SQL that cannot be understood; FileRefusedError for a session that
+    cannot be read."""
+    with _process_errors(process):
+        process.sink.write(json.dumps({"sql": sql, "tables": list(TABLES)}).encode() + b"\n")
+        process.send(map(_empty_table, TABLES.values()))
+        process.start_clock()
+        needed = json.loads(process.read_line())
+        process.stop_clock()  # reading sessions takes as long as it takes
+    with memory_errors():
+        tables, notices = tables_of(sql, sources, needed)
+    with _process_errors(process):
+        process.send(tables.values())
+        process.start_clock()
+        _check_status(process)
+        reader = pa.ipc.open_stream(process.source)
+    return SqlAnswer(reader, process, notices)
 
 
 def _check_status(process: SqlProcess) -> None:
@@ -322,12 +249,13 @@ def tables_of(
     wanted = [table for name, table in TABLES.items() if every or name in words]
     parts: dict[str, list[Any]] = {name: [] for name in TABLES}
     notices: dict[tuple[str, str], list[str]] = {}  # state and text → sessions
+    kept = KeptColumns(wanted, needed)
     stems = [source.path.name.removesuffix(EXTENSION) for source in sources]
     count = Counter(stems)
     for stem, source in zip(stems, sources, strict=True):
         session_name = stem if count[stem] == 1 else str(source.path)
         try:
-            tables_of_source = list(_tables_of(source, wanted, needed))
+            tables_of_source = _tables_of(source, wanted, needed, kept)
         except FileRefusedError as error:
             if not source.optional:
                 raise
@@ -341,6 +269,7 @@ def tables_of(
             parts[name].append(table.add_column(0, SESSION.key, session))
             for notice in dict.fromkeys(table_notices):
                 notices.setdefault(("", notice), []).append(session_name)
+    kept.write()
     tables = {
         name: pa.concat_tables(parts[name]) if parts[name] else _empty_table(table) for name, table in TABLES.items()
     }
@@ -358,14 +287,22 @@ def _empty_table(table: Relation) -> Any:
 
 
 def _tables_of(
-    source: QueriedSession, tables: Sequence[Relation], needed: Collection[str] | None
-) -> Iterator[tuple[str, Any, list[str]]]:
+    source: QueriedSession, tables: Sequence[Relation], needed: Collection[str] | None, kept: KeptColumns
+) -> TablesRead:
+    state = kept.state_of(source.path) if source.session is None else None
+    found = kept.take(source.path, state)
+    if found is not None:
+        return found
     file: SessionFile | None = None
+    found = []
     for table in tables:
         if table.name == "processes" and source.process is not None:
-            yield table.name, source.process, []
+            found.append((table.name, source.process, []))
             continue
         file = file or SessionFile(source.path, source.session or load(source.path, Session))
         file.notices.clear()
         rows = arrow_table(table, file, needed)
-        yield table.name, rows, [*file.session.notices, *file.notices]
+        found.append((table.name, rows, [*file.session.notices, *file.notices]))
+    if file is not None and file.session.complete:
+        kept.add(source.path, state, found)
+    return found

@@ -75,6 +75,11 @@ def sessions_folder() -> Path:
     return state_folder() / "sessions"
 
 
+def columns_file() -> Path:
+    """Return where queries keep what they have derived of the kept sessions."""
+    return state_folder() / "columns.json"
+
+
 def lasting_name(path: Path) -> str:
     """Return a name for the session or job at `path` that later commands understand, unlike `last`."""
     kept = path.parent.absolute() == sessions_folder().absolute() and not path.name.startswith("-")

@@ -42,7 +42,7 @@ def command(words: tuple[str, ...], every: bool, schema: bool, form: str) -> Non
     SESSION is a path, a folder of sessions, the folder of a job, a profile, the name of a kept session, part of it, or
     `last`; SQL is one SELECT, or - to read it from stdin. `jaxprof query --schema` prints the tables.
 
-    Nothing is written, and SQL reaches no file and no network.
+    Sessions are only read, and SQL reaches no file and no network.
     """
     require_packages("query", *options.QUERY_PACKAGES)
     if schema:
@@ -61,8 +61,6 @@ def command(words: tuple[str, ...], every: bool, schema: bool, form: str) -> Non
         else:
             raise no_form("--schema", form, "text", "json")
         return
-    from jaxprof.query.execution import execute, memory_errors, plain_value, rows_table
-
     *names, sql = words or ("",)
     if sql == "-":
         sql = sys.stdin.read()
@@ -76,9 +74,14 @@ def command(words: tuple[str, ...], every: bool, schema: bool, form: str) -> Non
     if not every and not names:
         raise UsageError("no session was named", f"Name a session, or --all, before the SQL: {_EXAMPLE}")
     with ExitStack() as stack:
+        from jaxprof.query.sql_process import SqlProcess
+
+        process = stack.enter_context(SqlProcess())
+        from jaxprof.query.execution import execute, memory_errors, plain_value, rows_table
+
         stack.enter_context(memory_bound())
         sources = _sources(names, every, stack, processes_wanted="processes" in sql.lower())
-        answer = stack.enter_context(execute(sql, sources))
+        answer = execute(process, sql, sources)
         notes(f"note: {notice}" for notice in answer.notices)
         with memory_errors():
             schema_of_rows = answer.reader.schema

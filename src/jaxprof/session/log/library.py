@@ -25,7 +25,7 @@ from jaxprof.base.units import and_more
 from jaxprof.base.values import frozen
 from jaxprof.events import Event, Header, RunClosed, RunPlanned, SessionClosed
 from jaxprof.events.base import open_status, session_state
-from jaxprof.session.files import EXTENSION, JOB_EXTENSION, attempts_in, process_number, sessions_folder
+from jaxprof.session.files import EXTENSION, JOB_EXTENSION, attempts_in, columns_file, process_number, sessions_folder
 from jaxprof.session.log.reader import events_of, is_live, read_header
 
 if TYPE_CHECKING:
@@ -393,6 +393,7 @@ class Library:
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
+                columns_file().unlink(missing_ok=True)  # has words of the session
         except OSError as error:
             raise StorageError(f"{path} cannot be deleted: {system_words(error)}") from error
 
