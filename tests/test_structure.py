@@ -20,7 +20,7 @@ SAME_NAME = {"Session"}
 """Public classes that share a name on purpose: `api.Session` is the session that `session` folds, with what a user of
 the Python API does with it."""
 MOST_IN_A_FOLDER = 30
-LAZY = [path for path in FILES if path.name == "__init__.py" and "lazy_names(" in path.read_text()]
+LAZY = [path for path in FILES if path.name == "__init__.py" and "= lazy_names(" in path.read_text()]
 FOUND_BY_OTHERS = {"load_ipython_extension"}
 """Names that are looked up by a tool and are nothing for a program to import."""
 

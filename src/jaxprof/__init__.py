@@ -5,8 +5,7 @@ The public names are loaded when they are first used, so that `import jaxprof` c
 
 from __future__ import annotations
 
-from jaxprof.base.lazy import lazy_names
-from jaxprof.base.version import __version__
+from jaxprof.base import __version__, lazy_names
 
 TYPE_CHECKING = False  # importing `typing` would take half of the time that starting a recording takes
 if TYPE_CHECKING:

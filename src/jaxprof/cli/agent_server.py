@@ -22,9 +22,9 @@ from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.types import CallToolResult, TextContent, Tool, ToolAnnotations
 from pydantic import Field, ValidationError
 
+from jaxprof.base import __version__
 from jaxprof.base.operating_system import OWN_CODE, python_words
 from jaxprof.base.text import json_text
-from jaxprof.base.version import __version__
 from jaxprof.remote.url import ALLOWED, REFUSED, URLS
 from jaxprof.report.envelope import Bounds, error_text
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from jaxprof.base import __version__
 from jaxprof.base.errors import (
     FileRefusedError,
     JaxprofError,
@@ -24,7 +25,6 @@ from jaxprof.base.errors import (
     not_found,
     system_words,
 )
-from jaxprof.base.version import __version__
 from jaxprof.cli.output import (
     ExitCode,
     ReaderGone,

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.base.lazy import lazy_names
+from jaxprof.base import lazy_names
 from jaxprof.events.base import Event as Event
 
 if TYPE_CHECKING:

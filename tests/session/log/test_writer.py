@@ -16,9 +16,9 @@ from unittest.mock import Mock
 import pytest
 
 from jaxprof import events as e
+from jaxprof.base import __version__
 from jaxprof.base.errors import StorageError
 from jaxprof.base.text import REDACTED
-from jaxprof.base.version import __version__
 from jaxprof.events import LogLine, SessionClosed
 from jaxprof.session import Session
 from jaxprof.session.log import Library, LogWriter, load, new_header

@@ -8,8 +8,8 @@ import sys
 
 import click
 
+from jaxprof.base import __version__
 from jaxprof.base.errors import UsageError
-from jaxprof.base.version import __version__
 from jaxprof.cli.options import require_packages
 from jaxprof.cli.output import print_text
 

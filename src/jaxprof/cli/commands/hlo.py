@@ -208,7 +208,7 @@ def _print_view(modules: list[HloProgram], view: str, choice: KernelOptions) -> 
         if len(with_hlo) > 1:
             print_lines([*([""] if at else []), module.label])
         if view == "kernels":
-            from jaxprof.base.garbage import not_collecting
+            from jaxprof.base.values import not_collecting
             from jaxprof.report.kernels import kernel_lines
 
             with not_collecting():
@@ -225,7 +225,7 @@ def _print_view(modules: list[HloProgram], view: str, choice: KernelOptions) -> 
 
 
 def _print_json(modules: list[HloProgram], stage: str | None, view: str | None, choice: KernelOptions) -> None:
-    from jaxprof.base.garbage import not_collecting
+    from jaxprof.base.values import not_collecting
     from jaxprof.cli.answers import same_command
     from jaxprof.facts import recorder
     from jaxprof.facts.hlo import facts_of_program

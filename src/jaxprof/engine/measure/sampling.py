@@ -14,8 +14,7 @@ from functools import cache, partial
 from statistics import median
 from typing import Any
 
-from jaxprof.base.garbage import not_collecting
-from jaxprof.base.values import frozen
+from jaxprof.base.values import frozen, not_collecting
 from jaxprof.engine.measure.control import PhaseReport, Reporter
 from jaxprof.events import SamplesTaken, TurnAwaited
 

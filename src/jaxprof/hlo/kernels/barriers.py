@@ -17,8 +17,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from itertools import groupby
 from operator import attrgetter
 
-from jaxprof.base.garbage import not_collecting
-from jaxprof.base.values import frozen
+from jaxprof.base.values import frozen, not_collecting
 from jaxprof.hlo.files import reasons_in
 from jaxprof.hlo.kernels.cost.linear import is_spread_reduction
 from jaxprof.hlo.kernels.dataflow import MOST_STEPS, Value, origin_through, resolve, same_elements, sources, upstream

@@ -14,9 +14,8 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from jaxprof.base.garbage import not_collecting
 from jaxprof.base.grouping import grouped
-from jaxprof.base.values import frozen
+from jaxprof.base.values import frozen, not_collecting
 from jaxprof.hlo.kernels.cost import NOTHING, Cost
 from jaxprof.hlo.kernels.cost.flops import CostModel
 from jaxprof.hlo.kernels.cost.traffic import TrafficModel

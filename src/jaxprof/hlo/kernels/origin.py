@@ -20,8 +20,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from jaxprof.base.files import is_own
-from jaxprof.base.garbage import not_collecting
-from jaxprof.base.values import frozen
+from jaxprof.base.values import frozen, not_collecting
 from jaxprof.hlo.kernels.opcodes import CONTROL
 from jaxprof.hlo.source import Frame, own_and_library
 from jaxprof.hlo.text.plain import plain_instructions

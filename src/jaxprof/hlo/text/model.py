@@ -18,9 +18,9 @@ from functools import cached_property, wraps
 from sys import intern
 from typing import Final, NamedTuple, TypeVar, cast
 
-from jaxprof.base.garbage import not_collecting
 from jaxprof.base.grouping import grouped
 from jaxprof.base.text import whole_number
+from jaxprof.base.values import not_collecting
 from jaxprof.hlo.shape import Shape, parse_shape
 from jaxprof.hlo.source import Frame, Problem, Source, Tables, own_frame
 from jaxprof.hlo.text import record

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jaxprof.base.lazy import lazy_names
+from jaxprof.base import lazy_names
 
 if TYPE_CHECKING:
     from jaxprof.session.log.library import Entry, Library

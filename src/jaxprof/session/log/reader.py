@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
 
 from jaxprof.base.errors import FileRefusedError, missing_file, system_words
 from jaxprof.base.files import LineBuffer, open_regular
-from jaxprof.base.garbage import not_collecting
 from jaxprof.base.limits import LINE
+from jaxprof.base.values import not_collecting
 from jaxprof.events import Event, Header
 from jaxprof.session.files import EXTENSION, note_of_copy
 from jaxprof.session.log.codec import UnknownEvent, decode_header, decode_line, newer_minor

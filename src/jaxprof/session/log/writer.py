@@ -30,12 +30,12 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from jaxprof.base import __version__
 from jaxprof.base.errors import StorageError, system_words
 from jaxprof.base.files import private_folder, refuse_folder, write_all
 from jaxprof.base.limits import COPY
 from jaxprof.base.redaction import LineScrubber, redact_words, scrub, without_secret
 from jaxprof.base.units import counted
-from jaxprof.base.version import __version__
 from jaxprof.events import Event, Header, LogLine, RunClosed, RunPlanned, SessionClosed, WarningRaised
 from jaxprof.session.files import EXTENSION
 from jaxprof.session.log.codec import encode_header, encode_line
