@@ -38,7 +38,6 @@ from jaxprof.base.files import open_regular, with_home
 from jaxprof.base.text import REDACTED
 from jaxprof.base.values import frozen
 from jaxprof.session.files import EXTENSION, is_job_folder, with_urls
-from jaxprof.workloads import CATALOGUE, names
 
 _RUN_OF_URL = re.compile(r"(.+\.jaxprof(?:\.d)?):([^/:]+)")
 """A session at a URL and a run of it: `gs://bucket/a.jaxprof:r1`."""
@@ -105,7 +104,9 @@ class Target:
         """The path of something that was recorded. Raises UsageError with similar names if the word names nothing of
         the kind, and for what is compiled."""
         if self.path is None:
-            raise not_found("path, workload or session", self.word, names())
+            from jaxprof.workloads import CATALOGUE
+
+            raise not_found("path, workload or session", self.word, CATALOGUE)
         return self.path
 
 
@@ -156,6 +157,8 @@ def resolve(
         if code:
             return Target(word, Kind.PROGRAM, path)
     elif code and not _RUN_OF_SESSION.fullmatch(word):
+        from jaxprof.workloads import CATALOGUE
+
         if word.partition(":")[0] in CATALOGUE:
             return Target(word, Kind.WORKLOAD)
         if word.endswith(".py") or (":" in word[1:] and "@{" not in word):  # `:/fix` and `HEAD@{1}` are git's

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 
 from jaxprof.analysis.target import command
-from jaxprof.analysis.timeline.profile import causes_text
 from jaxprof.base.grouping import grouped
 from jaxprof.base.text import safe
 from jaxprof.base.units import counted, percent, seconds
@@ -176,3 +175,27 @@ def capture_abstentions(run: Run, name: str) -> Iterator[Abstention]:
         more = f" ({counted(len(doubts) - 1, 'more doubt')})" if len(doubts) > 1 else ""
         reason = f"whether the capture of {run.id} can be trusted: {row.message}{more}"
         yield Abstention(row.code, reason, command("open", name, "--run", run.id, "--trust"))
+
+
+_CAUSES = {
+    "compile": "it traced or compiled",
+    "copy": "it copied",
+    "launch": "it was calling programs",
+    "wait": "it waited for the device",
+    "host": "it did other work",
+    "unknown": "it did what the profile does not name",
+}
+"""What the host did, by `IdleCause.cause`."""
+
+
+def causes_text(causes: Sequence[IdleCause]) -> str:
+    """Return text such as `it copied 61 %, it did other work 39 % (mostly load_batch)`; empty if no cause is known."""
+    whole = sum(cause.seconds for cause in causes)
+    # A cause of less than 5 % of the idle time is not named.
+    named = [
+        f"{_CAUSES.get(cause.cause, cause.cause)} {percent(cause.seconds / whole)}"
+        + (f" (mostly {safe(cause.name)})" if cause.name else "")
+        for cause in causes
+        if whole > 0 and cause.seconds >= 0.05 * whole
+    ]
+    return ", ".join(named)

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.programs.sentences import window_text
 from jaxprof.analysis.target import command
 from jaxprof.base.text import safe
 from jaxprof.events.finding import Finding
@@ -236,8 +235,12 @@ def program_abstentions(
         yield Abstention("no_verdict", safe(f"what bounds {what}: {reason}"), again)
     if not has_capture:
         failed = program.failed_windows[-1] if program.failed_windows else None
-        reason = window_text(failed) if failed else "no capture: kernels, their times and their HLO are unknown"
-        again = "" if failed else record_again(program, "--capture-steps", "5")  # the same would fail again
+        reason = "no capture: kernels, their times and their HLO are unknown"
+        again = record_again(program, "--capture-steps", "5")
+        if failed:
+            from jaxprof.analysis.programs.sentences import window_text
+
+            reason, again = window_text(failed), ""  # the same would fail again
         if failed and failed.code == "ended_uncounted":
             reason = f"{reason}; a window by time does not wait for steps"
             again = record_again(program, "--capture-seconds", "2")

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from jaxprof.analysis.target import command
-from jaxprof.base.recorded_source import recorded_lines
 from jaxprof.base.values import field, frozen
 from jaxprof.events import SourceLocation
 from jaxprof.session.files import path_word
@@ -207,5 +206,7 @@ def code_line(location: SourceLocation | None, session: Session) -> str:
     """Return the line without its indentation; empty if the file is not here as the session recorded it."""
     if location is None or location.line is None:
         return ""
+    from jaxprof.base.recorded_source import recorded_lines  # a session without lines of source needs no reader
+
     lines = recorded_lines(location.file, location.line, session.sources)
     return lines[-1][1].strip()[:_LONGEST_LINE] if lines else ""

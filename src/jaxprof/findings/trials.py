@@ -17,7 +17,6 @@ from jaxprof.base.text import safe
 from jaxprof.base.values import frozen
 from jaxprof.events import NOWHERE, SourceLocation
 from jaxprof.events.finding import Finding
-from jaxprof.workloads import names
 
 if TYPE_CHECKING:
     from jaxprof.analysis.runs.speedup import AbVersus
@@ -137,10 +136,12 @@ class ProposedChange:
 def changeable_runs(runs: Iterable[Run]) -> list[Run]:
     """Return the runs on which changes can be tried: compiled as a whole, no sides, with a function that can be found
     again."""
+    from jaxprof.workloads import CATALOGUE
+
     return [
         run
         for run in runs
-        if run.plan.how == "jit" and not run.plan.side and (run.plan.target or run.plan.workload in names())
+        if run.plan.how == "jit" and not run.plan.side and (run.plan.target or run.plan.workload in CATALOGUE)
     ]
 
 

@@ -200,8 +200,8 @@ def _compile(_: Session, run: Run) -> Iterator[Piece]:
 def _steps(_: Session, run: Run) -> Iterator[Piece]:
     if run.steps is None or not run.steps.steps:
         return
-    from jaxprof.analysis.timeline.profile import causes_text
     from jaxprof.facts.captures import STEPS
+    from jaxprof.findings.captures import causes_text
 
     yield from (_device_table(run), "", Table(STEPS, run.steps.steps, most=40))
     yield _parts_line(run.steps.steps)

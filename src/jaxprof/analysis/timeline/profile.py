@@ -16,10 +16,8 @@ from jaxprof.analysis.kernels import MeasuredKernel
 from jaxprof.analysis.kernels.measured import kernels_together, measure_kernels
 from jaxprof.base.errors import JaxprofError
 from jaxprof.base.grouping import grouped, totals
-from jaxprof.base.text import safe
-from jaxprof.base.units import percent
 from jaxprof.base.values import frozen
-from jaxprof.events import IdleCause, StepParts, StepsDevice, StepsMeasured, StepTimes
+from jaxprof.events import StepParts, StepsDevice, StepsMeasured, StepTimes
 from jaxprof.session import Run, Session
 from jaxprof.session.run import IMPORTED
 
@@ -32,16 +30,6 @@ FOUND_BY: Mapping[str, str] = {
     "whole": "nothing; the whole recording counts as one step",
 }
 """What marks the steps, by `StepsMeasured.found_by`."""
-
-_CAUSES = {
-    "compile": "it traced or compiled",
-    "copy": "it copied",
-    "launch": "it was calling programs",
-    "wait": "it waited for the device",
-    "host": "it did other work",
-    "unknown": "it did what the profile does not name",
-}
-"""What the host did, by `IdleCause.cause`."""
 
 
 @frozen
@@ -101,19 +89,6 @@ def device_steps(event: StepsMeasured | None) -> tuple[DeviceSteps, ...]:
             )
         )
     return tuple(figures)
-
-
-def causes_text(causes: Sequence[IdleCause]) -> str:
-    """Return text such as `it copied 61 %, it did other work 39 % (mostly load_batch)`; empty if no cause is known."""
-    whole = sum(cause.seconds for cause in causes)
-    # A cause of less than 5 % of the idle time is not named.
-    named = [
-        f"{_CAUSES.get(cause.cause, cause.cause)} {percent(cause.seconds / whole)}"
-        + (f" (mostly {safe(cause.name)})" if cause.name else "")
-        for cause in causes
-        if whole > 0 and cause.seconds >= 0.05 * whole
-    ]
-    return ", ".join(named)
 
 
 def mean_step(steps: Sequence[StepTimes]) -> StepTimes:

@@ -51,9 +51,11 @@ def command(file: str | None, code: str | None, fail_on: str | None, form: str) 
 
         explained = explanation_of_job(read_job_figures(target.file), most=most)
     else:
-        from jaxprof.analysis.kernels.out_of_memory import read_message
+        message = None
+        if target.kind is Kind.OTHER:
+            from jaxprof.analysis.kernels.out_of_memory import read_message
 
-        message = read_message(target.file) if target.kind is Kind.OTHER else None
+            message = read_message(target.file)
         if message is not None:
             from jaxprof.findings.explanation import Explanation
             from jaxprof.findings.runs import memory_finding
