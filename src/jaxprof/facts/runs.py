@@ -11,7 +11,7 @@ from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.kernels.memory import MemoryPicture, memory_of_run
+from jaxprof.analysis.kernels.memory import MemoryPicture, memory_sums
 from jaxprof.analysis.runs.run_result import RunResult, results
 from jaxprof.base.text import json_text
 from jaxprof.base.units import UNKNOWN, spread
@@ -57,8 +57,8 @@ class RunRow:
 
     @cached_property
     def memory(self) -> MemoryPicture | None:
-        """Memory of the run's program; None if nothing is known of it. Reads its HLO."""
-        return memory_of_run(self.result.session, self.run.id)
+        """Peak of the run's program and its parts; None if nothing is known of it. Reads no HLO if XLA reported it."""
+        return memory_sums(self.result.session, self.run)
 
 
 def run_rows(session: Session) -> Iterator[RunRow]:

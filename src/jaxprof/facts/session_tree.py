@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from jaxprof.analysis.kernels.memory import MemoryPicture, memory_of_run
 from jaxprof.analysis.runs.ab import AbResult, ab_results
 from jaxprof.analysis.runs.run_result import RunResult
 from jaxprof.analysis.runs.speedup import steady_samples
@@ -42,6 +43,10 @@ class _RunRow(RunRow):
     """A run of a session, with what is derived of it on demand."""
 
     session: Session = field(kw_only=True)
+
+    @cached_property
+    def memory(self) -> MemoryPicture | None:
+        return memory_of_run(self.session, self.run.id)
 
     @property
     def has_memory(self) -> bool:

@@ -14,14 +14,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.kernels.out_of_memory import OutOfMemory, read_out_of_memory
 from jaxprof.analysis.opener import module_of
 from jaxprof.base.values import frozen
 from jaxprof.events import BuffersReported, MemoryReported
-from jaxprof.hlo.kernels.liveness import Liveness, LiveValue, liveness
 from jaxprof.session import Run, Session
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.kernels.out_of_memory import OutOfMemory
+    from jaxprof.hlo.kernels.liveness import Liveness, LiveValue
     from jaxprof.hlo.stages import ModuleStages
     from jaxprof.hlo.text.model import Module
 
@@ -123,12 +123,23 @@ def memory_of_run(session: Session, run_id: str) -> MemoryPicture | None:
     return replace(picture, device_bytes=device_bytes)
 
 
+def memory_sums(session: Session, run: Run) -> MemoryPicture | None:
+    """Return the peak of a run and its parts without what lives when: as XLA reported them, else by the schedule."""
+    if run.buffers is not None and run.buffers.peak_bytes is not None:
+        return MemoryPicture(run.buffers.source, run.buffers.peak_bytes, _parts(run.buffers), (), (), None)
+    if totals := _totals(run.memory):
+        return MemoryPicture(TOTALS, sum(totals.values()), totals, (), (), None)
+    return memory_of_run(session, run.id)
+
+
 def message_of(run: Run) -> OutOfMemory | None:
     """Return what the out-of-memory message that ended a run says, of which the traceback has all; None if it ended in
     another way."""
     end = run.finished
     if end is None or run.status not in ("failed", "crashed"):
         return None
+    from jaxprof.analysis.kernels.out_of_memory import read_out_of_memory
+
     return read_out_of_memory(end.traceback) or read_out_of_memory(end.error)
 
 
@@ -147,7 +158,13 @@ def _largest_first(sizes: Mapping[str, int]) -> Mapping[str, int]:
     return {kind: size for kind, size in sorted(sizes.items(), key=lambda item: -item[1]) if size > 0}
 
 
+def _parts(event: BuffersReported) -> Mapping[str, int]:
+    return _largest_first({kind: size for kind, size in event.parts.items() if kind in KINDS})
+
+
 def _picture_from_report(event: BuffersReported, estimate: MemoryPicture | None, asked: int | None) -> MemoryPicture:
+    from jaxprof.hlo.kernels.liveness import LiveValue
+
     alive = {buffer.instruction for buffer in estimate.buffers if buffer.at_peak} if estimate is not None else None
     buffers: list[LiveValue] = []
     for row in event.buffers:
@@ -161,7 +178,7 @@ def _picture_from_report(event: BuffersReported, estimate: MemoryPicture | None,
     return MemoryPicture(
         source=event.source,
         peak_bytes=event.peak_bytes,
-        parts=_largest_first({kind: size for kind, size in event.parts.items() if kind in KINDS}),
+        parts=_parts(event),
         buffers=tuple(buffers),
         live_bytes=estimate.live_bytes if estimate is not None else tuple(event.live_bytes),
         asked_bytes=asked,
@@ -187,6 +204,8 @@ def memory_of_dump(stages: ModuleStages) -> MemoryPicture | None:
 
 def memory_of(module: Module) -> MemoryPicture | None:
     """Return the memory of a module by its schedule, an estimate; None if it has no schedule."""
+    from jaxprof.hlo.kernels.liveness import liveness
+
     live = liveness(module)
     if live is None:
         return None

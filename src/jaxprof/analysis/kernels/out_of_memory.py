@@ -11,10 +11,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jaxprof.base.files import open_regular
 from jaxprof.base.values import frozen
-from jaxprof.hlo.kernels.liveness import LiveValue
+
+if TYPE_CHECKING:
+    from jaxprof.hlo.kernels.liveness import LiveValue
 
 _SIZE = r"(\d{1,30}(?:\.\d{0,30})?)\s*((?:[KMGTPE]i?)?(?:B|bytes)?)\b"
 _START = r"(?:^|[:\]]) *"
@@ -90,6 +93,8 @@ def read_out_of_memory(text: str) -> OutOfMemory | None:
     found = {name: next(filter(None, (form.search(text) for form in forms)), None) for name, forms in _FIGURES.items()}
     if found["asked"] is None:
         return None
+    from jaxprof.hlo.kernels.liveness import LiveValue  # half of HLO's reader, which only such a text needs
+
     listed = [match.groups() for match in islice(_BUFFER.finditer(text), _MOST_BUFFERS)]
     padding = [_PADDING.search(rest[:_LONGEST_BUFFER]) for *_, rest in listed]
     on_chip = _ON_CHIP.search(text)
