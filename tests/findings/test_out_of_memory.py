@@ -13,9 +13,8 @@ from golden import finding_text, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.kernels.out_of_memory import read_message, read_out_of_memory
 from jaxprof.findings.derive import explanation
-from jaxprof.findings.out_of_memory import message_remedies, tried_remedies
+from jaxprof.findings.out_of_memory import memory_finding, message_remedies, tried_remedies
 from jaxprof.findings.programs import findings
-from jaxprof.findings.runs import memory_finding
 
 GIB = 1 << 30
 MESSAGES = sorted((Path(__file__).parent / "messages").glob("*.txt"))

@@ -153,6 +153,7 @@ def import_summary() -> None:
     """Import what the summary needs while the program runs: at its end the user waits."""
     import platformdirs  # noqa: F401
 
+    import jaxprof.base.recorded_source  # noqa: F401
     import jaxprof.findings.derive  # noqa: F401
     import jaxprof.findings.programs  # noqa: F401
     import jaxprof.findings.unexplained  # noqa: F401

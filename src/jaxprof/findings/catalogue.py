@@ -28,7 +28,7 @@ SOURCES: dict[str, str] = {
 def entries() -> dict[str, CatalogueEntry]:
     """Return all entries by code, grouped by source. Loads all checks, which nothing but this needs together."""
     from jaxprof.analysis.runs import warnings
-    from jaxprof.findings import captures, hlo, jobs, programs, runs
+    from jaxprof.findings import captures, hlo, jobs, out_of_memory, programs, runs
     from jaxprof.trace.checks import TRUST
 
     doubt = "The capture does not show what it seems to show; figures that rest on it may be off."
@@ -37,7 +37,7 @@ def entries() -> dict[str, CatalogueEntry]:
     )
     every = (
         *programs.CHECKS, *programs.REMARKS, *jobs.ENTRIES, *hlo.CHECKS, *captures.ENTRIES, *of_trust,
-        *warnings.ENTRIES, *runs.ENTRIES,
+        *warnings.ENTRIES, *runs.ENTRIES, out_of_memory.ENTRY,
     )  # fmt: skip
     return {entry.code: entry for entry in every}
 

@@ -7,14 +7,24 @@ or from what was free beside the arguments.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from jaxprof.analysis.kernels.memory import MemoryPicture, message_of, program_bytes
 from jaxprof.analysis.kernels.out_of_memory import OutOfMemory
 from jaxprof.base.files import is_own
 from jaxprof.base.grouping import grouped
 from jaxprof.base.text import safe
 from jaxprof.base.units import and_more, bytes_, counted, integer
 from jaxprof.events import HeldBuffer, LineArrays, RemedyTried, SourceLocation
+from jaxprof.events.finding import CatalogueEntry, Finding
+from jaxprof.findings.explanation import code_line
+from jaxprof.session import Run, Session
+
+if TYPE_CHECKING:
+    from jaxprof.hlo.kernels.liveness import LiveValue
 
 _LINES_NAMED = 3
 ON_CHIP_FIX = (
@@ -27,6 +37,64 @@ _ACTIVATIONS = 0.75
 """Most that is left of the temporaries with half the rows of a batch."""
 _LEAST_SHARE = 0.1
 """Least share of the requested or listed bytes that a cause in the message has."""
+
+
+ENTRY = CatalogueEntry(
+    "out_of_memory",
+    "the device's memory was not enough",
+    "An allocation was refused, or the program. What was alive is named by line; changes were compiled for their peak.",
+    "Use a smaller size, donate what is replaced, checkpoint, or shard the largest arrays.",
+    source="run",
+    page="measuring.md#what-warnings-the-engine-raises",
+)
+_KERNELS_NAMED = 3
+_FRAME = re.compile(r'^  File "([^"]+)", line (\d{1,9})', re.MULTILINE)
+
+
+def finding_of_run(session: Session, run: Run, picture: MemoryPicture, error: str) -> Finding:
+    """Return that memory ran out in a run. `picture`: its memory, with the bytes that were requested."""
+    message, schedule, limit = message_of(run), picture.schedule, None
+    refused = message is not None and message.is_refusal
+    if message is not None and refused:
+        limit = message.bytes.get("limit")
+    elif run.buffers is not None and run.buffers.free_bytes is not None:
+        limit = run.buffers.free_bytes + (run.memory.argument_bytes or 0 if run.memory is not None else 0)
+    temporaries = run.memory.temporary_bytes if run.memory is not None else None
+    remedies = tried_remedies(run.remedies, program_bytes(run.memory), temporaries, limit, refused=refused)
+    buffers = schedule.alive(schedule.peak_at) if schedule is not None else picture.buffers
+    found = memory_finding(error, picture.asked_bytes, buffers, message, remedies, run.shown.hint)
+    if not found.places and run.finished is not None:  # op by op it is the line of the call
+        frames = _FRAME.findall(run.finished.traceback)
+        found = replace(
+            found, places=tuple(SourceLocation(file, int(line)) for file, line in frames if is_own(file))[-1:]
+        )
+    return replace(found, run=run.id, code_line=code_line(found.where, session))
+
+
+def memory_finding(
+    error: str,
+    asked: int | None,
+    buffers: Sequence[LiveValue],
+    message: OutOfMemory | None,
+    remedies: Sequence[str] = (),
+    hint: str = "",
+) -> Finding:
+    """Return that memory ran out. `buffers`: what was alive then. Without `remedies`, they are those of the message."""
+    shown = [*(remedies or (message_remedies(message) if message is not None else ()))]
+    is_on_chip = message is not None and message.on_chip
+    shown.append(f"{ON_CHIP_FIX}." if is_on_chip else hint or ENTRY.fix)
+    texts = (error, figures_text(message) if message is not None else "", held_text(buffers))
+    return Finding(
+        "; ".join(filter(None, texts)),
+        tuple(place for place, _ in lines_of(buffers)[:1]),
+        own_fix=". ".join(shown),
+        scope="call",
+        bytes=asked,
+        held=True,
+        kernels=tuple(each.instruction for each in buffers[:_KERNELS_NAMED] if each.instruction),
+        fault=True,
+        code=ENTRY.code,
+    )
 
 
 def lines_of(buffers: Iterable[HeldBuffer]) -> list[tuple[SourceLocation, Sequence[HeldBuffer]]]:

@@ -3,14 +3,13 @@ steps went), and what they leave unknown. Imports the statistics, which a sessio
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from jaxprof.analysis.kernels.measured import capture_of, passes_in, stage_times
-from jaxprof.analysis.kernels.memory import memory_of_run, message_of, program_bytes
+from jaxprof.analysis.kernels.memory import memory_of_run
 from jaxprof.analysis.opener import module_of
 from jaxprof.analysis.programs.xla_log import xla_work
 from jaxprof.analysis.runs.ab import AbResult, ab_results
@@ -18,37 +17,25 @@ from jaxprof.analysis.runs.run_result import result
 from jaxprof.analysis.runs.speedup import AbVersus
 from jaxprof.analysis.runs.warnings import ENTRIES as WARNINGS
 from jaxprof.analysis.target import command
-from jaxprof.base.files import is_own
 from jaxprof.base.grouping import grouped
 from jaxprof.base.units import integer, seconds
-from jaxprof.events import SourceLocation, WarningRaised
+from jaxprof.events import WarningRaised
 from jaxprof.events.finding import CatalogueEntry, Finding, Scope
 from jaxprof.findings.captures import capture_abstentions, compile_findings, step_findings
 from jaxprof.findings.explanation import (
     MOST_MODULES,
     Abstention,
     Subject,
-    code_line,
     comparison_command,
     program_verification,
     run_verification,
-)
-from jaxprof.findings.out_of_memory import (
-    ON_CHIP_FIX,
-    figures_text,
-    held_text,
-    lines_of,
-    message_remedies,
-    tried_remedies,
 )
 from jaxprof.findings.trials import compile_seconds_beside_none, shortening, times_tried, trial_of, work_text
 from jaxprof.session import Run, Session
 from jaxprof.session.run import IMPORTED
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.kernels.out_of_memory import OutOfMemory
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.hlo.kernels.liveness import LiveValue
 
 _EFFECTS = {entry.code: entry.effect for entry in WARNINGS}
 _DISPATCH_SHARE = 0.5
@@ -81,7 +68,6 @@ _SLOW_PARTS = {
 """What of XLA can be shortened: the finding, and the smallest share of a compilation and seconds reported."""
 _MORE_LAUNCHES = 10
 _KERNELS_NAMED = 3
-_FRAME = re.compile(r'^  File "([^"]+)", line (\d{1,9})', re.MULTILINE)
 _Items: TypeAlias = "Iterator[Finding | Abstention]"
 
 
@@ -180,9 +166,6 @@ def _call_finding(
 _FAILED = _run("run_failed", "a run failed",
     "It ended with an error, crashed or ran past its limit: there are no times, or not all of them.",
     "Fix what its error names, and run it again.")  # fmt: skip
-_NO_MEMORY = _run("out_of_memory", "the device's memory was not enough",
-    "An allocation was refused, or the program. What was alive is named by line; changes were compiled for their peak.",
-    "Use a smaller size, donate what is replaced, checkpoint, or shard the largest arrays.")  # fmt: skip
 
 
 def _failure_finding(session: Session, run: Run, verify: str) -> Finding:
@@ -197,48 +180,9 @@ def _failure_finding(session: Session, run: Run, verify: str) -> Finding:
             fix = " ".join(shortening(work, function)) or fix
         found = _FAILED.complete(Finding(error, own_fix=fix or None, scope="call", fault=True))
         return replace(found, held=True, verify=verify, run=run.id)
-    message, schedule, limit = message_of(run), picture.schedule, None
-    refused = message is not None and message.is_refusal
-    if message is not None and refused:
-        limit = message.bytes.get("limit")
-    elif run.buffers is not None and run.buffers.free_bytes is not None:
-        limit = run.buffers.free_bytes + (run.memory.argument_bytes or 0 if run.memory is not None else 0)
-    temporaries = run.memory.temporary_bytes if run.memory is not None else None
-    remedies = tried_remedies(run.remedies, program_bytes(run.memory), temporaries, limit, refused=refused)
-    buffers = schedule.alive(schedule.peak_at) if schedule is not None else picture.buffers
-    found = memory_finding(error, picture.asked_bytes, buffers, message, remedies, end.hint)
-    if not found.places and run.finished is not None:  # op by op it is the line of the call
-        frames = _FRAME.findall(run.finished.traceback)
-        found = replace(
-            found, places=tuple(SourceLocation(file, int(line)) for file, line in frames if is_own(file))[-1:]
-        )
-    return replace(found, verify=verify, run=run.id, code_line=code_line(found.where, session))
+    from jaxprof.findings.out_of_memory import finding_of_run  # only for this failure
 
-
-def memory_finding(
-    error: str,
-    asked: int | None,
-    buffers: Sequence[LiveValue],
-    message: OutOfMemory | None,
-    remedies: Sequence[str] = (),
-    hint: str = "",
-) -> Finding:
-    """Return that memory ran out. `buffers`: what was alive then. Without `remedies`, they are those of the message."""
-    shown = [*(remedies or (message_remedies(message) if message is not None else ()))]
-    is_on_chip = message is not None and message.on_chip
-    shown.append(f"{ON_CHIP_FIX}." if is_on_chip else hint or _NO_MEMORY.fix)
-    texts = (error, figures_text(message) if message is not None else "", held_text(buffers))
-    return Finding(
-        "; ".join(filter(None, texts)),
-        tuple(place for place, _ in lines_of(buffers)[:1]),
-        own_fix=". ".join(shown),
-        scope="call",
-        bytes=asked,
-        held=True,
-        kernels=tuple(each.instruction for each in buffers[:_KERNELS_NAMED] if each.instruction),
-        fault=True,
-        code=_NO_MEMORY.code,
-    )
+    return replace(finding_of_run(session, run, picture, error), verify=verify)
 
 
 def run_abstentions(session: Session, runs: Sequence[Run], name: str) -> Iterator[Abstention]:
@@ -474,6 +418,6 @@ def _of_runs(session: Session, runs: Sequence[Run], name: str) -> _Items:
 
 
 ENTRIES = (
-    _FAILED, _NO_MEMORY, _DISPATCH_BOUND, _COPIES, *(entry for entry, _, _ in _SLOW_PARTS.values()), _SLOWER,
+    _FAILED, _DISPATCH_BOUND, _COPIES, *(entry for entry, _, _ in _SLOW_PARTS.values()), _SLOWER,
     _INCONCLUSIVE, _TRIED,
 )  # fmt: skip

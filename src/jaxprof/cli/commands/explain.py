@@ -58,7 +58,7 @@ def command(file: str | None, code: str | None, fail_on: str | None, form: str) 
             message = read_message(target.file)
         if message is not None:
             from jaxprof.findings.explanation import Explanation
-            from jaxprof.findings.runs import memory_finding
+            from jaxprof.findings.out_of_memory import memory_finding
             from jaxprof.session import Session
 
             asked = message.bytes["asked"]
