@@ -17,7 +17,7 @@ from folding import fold
 from hlo.kernels.programs import compiled
 from jaxprof import events as e
 from jaxprof.analysis.runs import ceilings
-from jaxprof.findings.slow_kernels import reason
+from jaxprof.findings.modules import reason
 from jaxprof.hlo.kernels.kernels import kernels, with_running
 from report.sessions import kernel_times
 

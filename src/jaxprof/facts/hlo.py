@@ -108,7 +108,7 @@ def _barriers(program: HloProgram) -> Iterator[Barrier]:
 
 
 def _findings(program: HloProgram) -> Iterator[Finding]:
-    from jaxprof.findings.hlo.program import findings_of  # reads all checks of HLO
+    from jaxprof.findings.hlo import findings_of  # reads all checks of HLO
 
     yield from findings_of(program)
 

@@ -12,7 +12,7 @@ from jaxprof.base.units import counted, percent, seconds
 from jaxprof.events import IdleCause
 from jaxprof.events.finding import CatalogueEntry, Finding, Scope
 from jaxprof.findings.explanation import Abstention
-from jaxprof.findings.slow_kernels import SLOW_KERNEL
+from jaxprof.findings.modules import SLOW_KERNEL
 from jaxprof.session import Run
 
 _WORTH = 0.1

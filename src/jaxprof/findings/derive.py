@@ -1,7 +1,9 @@
 """Explain a session, a profile or a job: the findings of all its sources in one order, and what remains unknown.
 
 The order is by cost: first what makes figures meaningless, then seconds, then bytes, then findings without a known
-cost. Nothing is guessed to fill the list, and the same input gives the same explanation.
+cost. Nothing is guessed to fill the list, and the same input gives the same explanation. The largest part of the time
+that no finding explains is named, with its lines and with what would show more; that is no finding, because nothing is
+known that could be changed.
 """
 
 from __future__ import annotations
@@ -10,8 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from jaxprof.analysis.programs import DEVICE
 from jaxprof.analysis.target import command
+from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe
+from jaxprof.base.units import and_more, counted, percent
 from jaxprof.events.finding import Finding
 from jaxprof.findings.explanation import (
     MOST_ABSTENTIONS,
@@ -27,13 +32,14 @@ from jaxprof.findings.explanation import (
     record_again,
     subject_share,
 )
+from jaxprof.session import Session
 from jaxprof.session.files import path_word
 from jaxprof.session.run import IMPORTED
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.kernels import MeasuredKernel
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.jobs.findings import JobFigures
-    from jaxprof.session import Session
 
 _DOUBTFUL = ("large_program",)
 """Findings that may be about something that cannot be changed."""
@@ -67,8 +73,6 @@ def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Ex
         items += others
     longest = max(recorded, key=lambda program: program.wall_seconds, default=None)
     if subject != "comparison":
-        from jaxprof.findings.unexplained import largest_gap
-
         found = [item for item in items if isinstance(item, Finding)]
         concerned = [subject_share(each, longest) for each in found]
         large = [each for each, share in zip(found, concerned, strict=True) if share is None or share >= SMALL]
@@ -294,3 +298,108 @@ def _job_abstentions(job: JobFigures) -> Iterator[Abstention]:
             "fewer than two processes have captured a collective: a slow device would not show; "
             "`jaxprof script --capture-steps 100` takes captures",
         )
+
+
+MUCH = 0.2
+"""Least share of the time, or of the part that bounds a loop, that is worth a line of its own."""
+_BEYOND = 1.25
+"""Share of the bandwidth of memory from which a kernel cannot have had its arrays from there."""
+_NEAR = 0.6
+"""Share of what the device reaches from which a kernel is nearly as fast as its work allows."""
+_MOSTLY = 0.5
+"""Share of a line's time from which a finding about the line explains it."""
+_LINES_NAMED = 3
+_LEAST_NAMED = 0.01
+"""Time of a line that is named beside the longest one, as a share of that one's."""
+_MEASURE = ("run", "gemm-peak", "triad")
+
+
+def largest_gap(
+    session: Session, program: ProgramResult | None, findings: Sequence[Finding], name: str
+) -> tuple[Abstention, float] | None:
+    """Return the largest part of the time that no finding explains, in words, and its share of the whole; None if every
+    part is explained, or too small. The whole is what bounds the loop of a `program`, else all kernels."""
+    explained = {(each.run, kernel) for each in findings if each.seconds for kernel in each.kernels}
+    if program is None:
+        return _kernels_unexplained(session, explained, "", 1.0, name)
+    bound = program.verdict.otherwise or program.verdict
+    part = (bound.kind or "").removesuffix("-bound")
+    if bound.share is None or program.wall_seconds <= 0:
+        return None
+    share = bound.share
+    head = f"{bound.kind} {percent(bound.share)}"
+    if part == DEVICE and any("imported" in run.measured for run in session.runs.values()):
+        return _kernels_unexplained(session, explained, f"{head}: ", share, name)
+    seconds = totals((spot.location, spot.seconds) for spot in program.hot.spots if program.hot.part(spot) == part)
+    found = totals(
+        (location, each.seconds or 0.0) for each in findings for location in each.places if location is not None
+    )
+    covered = {location for location, took in seconds.items() if found.get(location, 0.0) >= _MOSTLY * took}
+    left = sum(took for location, took in seconds.items() if location not in covered)
+    whole = sum(seconds.values())
+    if not seconds or left < MUCH * whole:
+        return None
+    longest = sorted(seconds.keys() - covered, key=lambda location: -seconds[location])[:_LINES_NAMED]
+    longest = [location for location in longest if seconds[location] >= _LEAST_NAMED * seconds[longest[0]]]
+    located = [location.short(program.directory) for location in longest]
+    if len(longest) > 1:
+        located = [
+            f"{text} ({percent(seconds[location] / whole)})" for text, location in zip(located, longest, strict=True)
+        ]
+    lines = ", ".join(located)
+    again = record_again(program, "--capture-steps", "5") if part == DEVICE else command("open", name)
+    shown = "only a capture shows which kernels take it" if part == DEVICE else "the cause is unknown"
+    waits = "is waited for" if part == DEVICE else "is spent"
+    reason = f"{head}, unexplained: {percent(left / whole)} of it {waits} at {lines}; {shown}"
+    return Abstention("unexplained", safe(reason), again), share * left / whole
+
+
+def _kernels_unexplained(
+    session: Session, explained: set[tuple[str, str]], head: str, share: float, name: str
+) -> tuple[Abstention, float] | None:
+    """Return the line whose kernels take most of what no finding explains."""
+    # Not at the head: a program without a capture does not get here, and its end must not wait for what reads HLO.
+    from jaxprof.analysis.kernels.measured import kernels_together, seconds_per_call
+    from jaxprof.analysis.runs.ceilings import ceilings_for, processor_share, why_unmeasured
+    from jaxprof.findings.modules import FAR_BELOW, device_use
+    from jaxprof.findings.modules import reason as why_slow
+    from jaxprof.hlo.kernels.kinds import platform_of
+
+    captured = [run for run in session.runs.values() if run.measured]
+    runs = [run for run in captured if run.plan.how == IMPORTED]
+    if not runs and captured:  # the longest function, a compiled one if there is any
+        runs = [max(captured, key=lambda run: (run.plan.how == "jit", sum(seconds_per_call(run).values())))]
+    of_runs = kernels_together(session, [run.id for run in runs])
+    measured = [(run, kernel) for run, kernel in of_runs if (run, kernel.name) not in explained]
+    by_line: dict[tuple[str, str], list[MeasuredKernel]] = {}
+    for run, kernel in measured:
+        source = kernel.kernel.source if kernel.kernel is not None else None
+        by_line.setdefault((run, source.short if source is not None else ""), []).append(kernel)
+    if not by_line:
+        return None
+    (run, line), kernels = max(by_line.items(), key=lambda item: sum(kernel.self_seconds for kernel in item[1]))
+    part = sum(kernel.share or 0.0 for kernel in kernels)
+    if part < MUCH:
+        return None
+    longest = kernels[0]
+    many = "one kernel" if len(kernels) == 1 else counted(len(kernels), "kernel")
+    what = f"{many} ({and_more([each.name for each in kernels], 2)})"
+    at = f" at {line}" if line else ""
+    of_what = "of it" if head else "of the kernels' time"
+    device = ceilings_for(session, session.runs[run])
+    most = device_use(longest, device) if device is not None else None
+    why = "unexplained"
+    if most is not None and most.share <= FAR_BELOW and processor_share(session, session.runs[run]) < 1:
+        why = f"unexplained; it reaches {most.text}, but other programs kept the processors busy"
+    elif most is not None and most.share <= FAR_BELOW and longest.kernel is not None:
+        platform = platform_of(longest.kernel.instruction.computation.module)
+        known, _ = why_slow(longest.kernel, platform or session.runs[run].plan.device.partition(":")[0])
+        why = f"unexplained; it reaches {most.text}{f': {known}' if known else ''}"
+    elif most is not None and len(kernels) == 1 and most.of_memory and most.share > _BEYOND:
+        why = f"which is faster than memory ({most.text}), so a cache holds its arrays: only less work helps much"
+    elif most is not None and len(kernels) == 1 and most.share > _NEAR:
+        why = f"which reaches {most.text}: only less work helps much"
+    unmeasured = why_unmeasured(session, session.runs[run]) if longest.kernel is not None else ""
+    reason = f"{head}{percent(part)} {of_what} in {what}{at}, {why}{f'; {unmeasured}' if unmeasured else ''}"
+    following = command(*_MEASURE) if unmeasured else command("open", name, "--kernels")
+    return Abstention("unexplained", safe(reason), following), share * part

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from jaxprof.analysis.kernels.measured import capture_of, passes_in, stage_times
 from jaxprof.analysis.kernels.memory import memory_of_run
 from jaxprof.analysis.opener import module_of
-from jaxprof.analysis.programs.xla_log import xla_work
 from jaxprof.analysis.runs.ab import AbResult, ab_results
 from jaxprof.analysis.runs.run_result import result
 from jaxprof.analysis.runs.speedup import AbVersus
@@ -30,7 +29,7 @@ from jaxprof.findings.explanation import (
     program_verification,
     run_verification,
 )
-from jaxprof.findings.trials import compile_seconds_beside_none, shortening, times_tried, trial_of, work_text
+from jaxprof.findings.trials import compile_seconds_beside_none, shortening, times_tried, trial_of, work_text, xla_work
 from jaxprof.session import Run, Session
 from jaxprof.session.run import IMPORTED
 

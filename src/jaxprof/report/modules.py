@@ -12,7 +12,7 @@ from jaxprof.base.text import safe
 from jaxprof.base.units import and_more, bytes_, scaled, seconds
 from jaxprof.facts import Facts, column, pick
 from jaxprof.facts.hlo import BARRIERS, COLLECTIVES, collective_rows
-from jaxprof.findings.hlo.program import findings_of
+from jaxprof.findings.hlo import findings_of
 from jaxprof.hlo.kernels.barriers import barriers
 from jaxprof.hlo.kernels.kernels import kernels, totals
 from jaxprof.hlo.kernels.notices import NOT_OPTIMISED, notices

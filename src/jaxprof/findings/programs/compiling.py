@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from jaxprof.analysis.programs.functions import most_frequent, row_seconds
 from jaxprof.analysis.programs.result import TINY_OPERATIONS, ProgramResult, is_single
-from jaxprof.analysis.programs.xla_log import PASS_LOG, xla_work
 from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe
 from jaxprof.base.units import and_more, bytes_, counted, integer, percent, seconds
@@ -15,7 +14,7 @@ from jaxprof.events.finding import Finding
 from jaxprof.events.programs import IMPORTS, UNROLLED
 from jaxprof.findings.programs.claims import Claims, check
 from jaxprof.findings.programs.loop_lines import PACKAGE, package_of_loop
-from jaxprof.findings.trials import shortening, work_text
+from jaxprof.findings.trials import PASS_LOG, shortening, work_text, xla_work
 from jaxprof.session.files import path_word
 
 MANY = 20
