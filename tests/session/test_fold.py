@@ -13,7 +13,7 @@ from jaxprof import events as e
 from jaxprof.base.errors import FileRefusedError
 from jaxprof.base.text import REDACTED
 from jaxprof.engine.main import EventPipe
-from jaxprof.events.chunks import CHUNK_CHARACTERS, INLINE_BYTES, split
+from jaxprof.events.runs import CHUNK_CHARACTERS, INLINE_BYTES, split
 from jaxprof.runner.session_recorder import SessionRecorder
 from jaxprof.session import Run, Session
 from jaxprof.session.log import LogWriter

@@ -1,16 +1,21 @@
 """Where sessions are: the names of their files and of the folders of jobs (`mlp.jaxprof`,
-`run.jaxprof.d/process-00002.jaxprof`), the user's state folder, and the copies of what is at a URL.
+`run.jaxprof.d/process-00002.jaxprof`), the user's state folder, and the copies of what is at a URL. And which sessions
+this machine has recorded itself: a file cannot prove who made it, since its host, its id and its folder are what it
+says, so the writer adds the digest of what it has written to a list when it closes the file. A session that was
+changed, sent or never closed is like any other file.
 
-It imports no other module of jaxprof: `jaxprof script` names its file before it starts the program, and imports the
+It loads with no other module of jaxprof: `jaxprof script` names its file before it starts the program, and imports the
 rest later. This user's jaxprof wrote everything in the state folder and among the copies, so they can be trusted; they
 can be deleted at any time.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import chain, count
 from pathlib import Path
 
@@ -130,3 +135,37 @@ def with_urls(text: str) -> str:
         return text
     copy = re.compile(re.escape(f"{copies_folder().absolute()}{os.sep}") + _IN_FETCHED)
     return copy.sub(lambda found: url_of(Path(found[0])) or found[0], text)
+
+
+_NAME = "recorded"
+_LINE_BYTES = 65  # a SHA-256 in hexadecimal digits, and the end of the line
+
+
+def add_own(digest: str) -> None:
+    """Add the digest of a session that this process has recorded. A list that cannot be written raises nothing: the
+    session counts as one from elsewhere."""
+    from jaxprof.base.files import PRIVATE, private_folder, write_all
+
+    path = state_folder() / _NAME
+    with contextlib.suppress(OSError):
+        private_folder(path.parent)
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), PRIVATE)
+        try:
+            write_all(file, f"{digest}\n".encode())
+        finally:
+            os.close(file)
+
+
+def is_own(digest: str) -> bool:
+    path = state_folder() / _NAME
+    try:
+        status = os.stat(path)
+        return digest in _digests(str(path), status.st_mtime_ns, status.st_size)
+    except OSError:
+        return False
+
+
+@lru_cache(maxsize=1)
+def _digests(path: str, modified_ns: int, size: int) -> frozenset[str]:
+    with open(path, encoding="ascii", errors="replace") as file:
+        return frozenset(line.strip() for line in file if len(line) == _LINE_BYTES)

@@ -250,7 +250,7 @@ class Session:
         recorded here is known by its whole content, and not by the host that it states."""
         if self.content is None:
             return self.is_profile
-        from jaxprof.session.log.own import is_own  # not above: the log reads sessions
+        from jaxprof.session.files import is_own  # not above: the log reads sessions
 
         return not is_own(self.content)
 

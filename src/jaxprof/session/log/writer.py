@@ -37,9 +37,8 @@ from jaxprof.base.limits import COPY
 from jaxprof.base.redaction import LineScrubber, redact_words, scrub, without_secret
 from jaxprof.base.units import counted
 from jaxprof.events import Event, Header, LogLine, RunClosed, RunPlanned, SessionClosed, WarningRaised
-from jaxprof.session.files import EXTENSION
+from jaxprof.session.files import EXTENSION, add_own
 from jaxprof.session.log.codec import encode_header, encode_line
-from jaxprof.session.log.own import add_own
 
 if TYPE_CHECKING:
     from jaxprof.events import ClosureChange, CompileReason
