@@ -20,7 +20,7 @@ print("hello from the child", flush=True)
 print("a word on stderr", file=sys.stderr, flush=True)
 {SAMPLES}
 from jaxprof.events import encode
-from jaxprof.events.chunks import split
+from jaxprof.events.runs import split
 for part in split("hlo", "x" * 200_000, request.get("run", "")):
     events.write(encode(part).decode() + "\\n")
 {FINISHED}

@@ -60,7 +60,7 @@ from jaxprof.events import (
     WarningRaised,
     WorkerStarted,
 )
-from jaxprof.events.chunks import in_pieces
+from jaxprof.events.runs import in_pieces
 from jaxprof.jobs.process import JobProcess
 from jaxprof.jobs.process import job_process as job_process_of_launcher
 from jaxprof.remote.url import path_here

@@ -44,7 +44,7 @@ from jaxprof.engine.protocol.request import (
 )
 from jaxprof.events import Event, Heartbeat, encode
 from jaxprof.events.base import encode_bounded
-from jaxprof.events.chunks import in_pieces
+from jaxprof.events.runs import in_pieces
 
 HEARTBEAT_SECONDS = 1.0
 END_GRACE_SECONDS = 0.5

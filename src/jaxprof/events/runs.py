@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.base.values import field, frozen
@@ -419,3 +420,44 @@ class ResultsCompared(Event):
         """The distance of two results that are alike, as text: `by 3.0e-02 in ['w']`."""
         where = f" in {self.where}" if self.where else ""
         return f"where one of them is not finite{where}" if self.relative is None else f"by {self.relative:.1e}{where}"
+
+
+INLINE_BYTES = 64 * 1024
+"""Size of the longest text that its event holds. Of a longer one, such as the megabytes of an HLO module, the log keeps
+zlib-compressed base64 chunks, once for each content: the runs of a session have many texts, some of them equal."""
+CHUNK_CHARACTERS = 256 * 1024
+"""Largest number of base64 characters in one chunk."""
+
+
+def in_pieces(event: Event) -> Iterator[Event]:
+    """Yield `event`; for a long text, its chunks and the event that names them. The maker of a text splits it, so that
+    no reader of events meets a line as long as a module."""
+    if isinstance(event, TextRecorded) and event.text:
+        yield from split(event.name, event.text, event.run, event.monotonic_seconds)
+    else:
+        yield event
+
+
+def split(name: str, text: str, run: str = "", monotonic_seconds: float = 0.0) -> Iterator[TextChunk | TextRecorded]:
+    """Yield the events that record `text`: one event, or its chunks and then the event that names them."""
+    raw = text.encode("utf-8", "backslashreplace")
+    if len(raw) <= INLINE_BYTES:
+        yield TextRecorded(run=run, monotonic_seconds=monotonic_seconds, name=name, text=text, bytes=len(raw))
+        return
+    import base64
+    import hashlib
+    import zlib
+
+    digest = hashlib.sha256(raw).hexdigest()
+    data = base64.b64encode(zlib.compress(raw, 6)).decode("ascii")
+    pieces = [data[start : start + CHUNK_CHARACTERS] for start in range(0, len(data), CHUNK_CHARACTERS)]
+    for index, piece in enumerate(pieces):
+        yield TextChunk(
+            run=run,
+            monotonic_seconds=monotonic_seconds,
+            digest=digest,
+            index=index,
+            count=len(pieces),
+            data=piece,
+        )
+    yield TextRecorded(run=run, monotonic_seconds=monotonic_seconds, name=name, digest=digest, bytes=len(raw))

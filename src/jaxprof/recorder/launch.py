@@ -229,7 +229,7 @@ class Launched:
         if not event.monotonic_seconds:
             event = replace(event, monotonic_seconds=monotonic())
         if isinstance(event, TextRecorded):
-            from jaxprof.events.chunks import in_pieces
+            from jaxprof.events.runs import in_pieces
 
             for part in in_pieces(event):
                 self._pipe.send(encode(part))

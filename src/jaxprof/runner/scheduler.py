@@ -19,7 +19,7 @@ from jaxprof.base.operating_system import can_run
 from jaxprof.devices.inventory.placement import OF_A_DEVICE, WorkerEnvironment
 from jaxprof.engine.protocol.request import OpenTraceRequest
 from jaxprof.events import Event, RunFinished, WarningRaised, WorkerStarted
-from jaxprof.events.chunks import in_pieces
+from jaxprof.events.runs import in_pieces
 from jaxprof.runner import attribution
 from jaxprof.runner.engine_process import MAX_SILENCE_SECONDS, EngineProcess, EngineRun
 from jaxprof.runner.interpreter import Interpreter

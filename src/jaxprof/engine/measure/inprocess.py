@@ -27,7 +27,7 @@ from jaxprof.events import (
     RunSpec,
     SamplesTaken,
 )
-from jaxprof.events.chunks import in_pieces
+from jaxprof.events.runs import in_pieces
 from jaxprof.stats.summary import summarise_run
 from jaxprof.workloads.callables import arguments_by_name, in_order, last_by_name, signature_of
 from jaxprof.workloads.decorator import VARIANTS, Declaration, declaration_of
