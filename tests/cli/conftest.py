@@ -1,8 +1,8 @@
 import pytest
 
 from folding import written
+from jaxprof.analysis.kernels import modules_of
 from jaxprof.analysis.kernels.hlo_program import HloProgram
-from jaxprof.analysis.opener import modules_of
 from jaxprof.cli import modules
 from report import sessions
 

@@ -11,8 +11,8 @@ import pytest
 
 from cli.calling import commit_all, git
 from cli.compiled import session
+from jaxprof.analysis.kernels import modules_of
 from jaxprof.analysis.kernels.hlo_program import HloProgram
-from jaxprof.analysis.opener import modules_of
 from jaxprof.analysis.target import resolve
 from jaxprof.base.errors import UsageError, WorkerError
 from jaxprof.cli import modules

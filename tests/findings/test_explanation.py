@@ -28,8 +28,8 @@ from folding import changed, fold
 from golden import explanation_text, figures_text, held, held_cases
 from hlo.kernels.programs import written
 from jaxprof import events as e
+from jaxprof.analysis.kernels import module_of
 from jaxprof.analysis.kernels.measured import longest_kernel
-from jaxprof.analysis.opener import module_of
 from jaxprof.analysis.runs.ceilings import of_call
 from jaxprof.events.finding import Finding
 from jaxprof.findings.catalogue import entries

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 import test_hlo_findings
+import test_module_findings
 import test_program_findings
 import test_slow_forms
-import test_slow_kernels
 import test_trials
 from explained_sessions import MENDED, codes, compared, explained, on_gpu, run_of, steps, unknown
 
@@ -57,7 +57,7 @@ def captured(**parts):
 
 def slow_kernel(times):
     """A function whose kernel takes so many times as long as its device needs to move its data."""
-    return test_slow_kernels.captured(times * test_slow_kernels.FAST)
+    return test_module_findings.captured(times * test_module_findings.FAST)
 
 
 def of_samples(samples, *more):

@@ -109,7 +109,7 @@ def load_hlo(path: str | Path) -> list[ModuleStages]:
 
     Raises FileRefusedError if there is no HLO.
     """
-    from jaxprof.analysis.opener import open_hlo
+    from jaxprof.analysis.kernels import open_hlo
 
     def read_profile(path: Path) -> FoldedSession:
         from jaxprof.base.reaper import TemporaryFolder

@@ -7,8 +7,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jaxprof.analysis.kernels import HOW_TO_COMPILE, open_hlo
 from jaxprof.analysis.kernels.hlo_program import CompileOptions, HloProgram, programs_in, readable_programs
-from jaxprof.analysis.opener import HOW_TO_COMPILE, open_hlo
 from jaxprof.analysis.target import Kind, Target
 from jaxprof.base.errors import UsageError
 from jaxprof.base.units import counted

@@ -146,8 +146,8 @@ KERNELS: Facts[KernelRow] = (
 
 def kernel_rows(session: Session, run: Run) -> Iterator[KernelRow]:
     """Yield the kernels of the HLO with what was measured of each, then those that only the capture has."""
+    from jaxprof.analysis.kernels import module_of
     from jaxprof.analysis.kernels.measured import kernels_of, measure_kernels
-    from jaxprof.analysis.opener import module_of
 
     measured_run = measure_kernels(session, run.id)
     measured_by_name = measured_run.by_name() if measured_run is not None else {}

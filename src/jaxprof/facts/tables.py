@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from jaxprof.analysis.opener import module_of
+from jaxprof.analysis.kernels import module_of
 from jaxprof.analysis.runs.run_result import result
 from jaxprof.analysis.target import command
 from jaxprof.base.values import frozen

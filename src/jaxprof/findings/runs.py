@@ -8,9 +8,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
+from jaxprof.analysis.kernels import module_of
 from jaxprof.analysis.kernels.measured import capture_of, passes_in, stage_times
 from jaxprof.analysis.kernels.memory import memory_of_run
-from jaxprof.analysis.opener import module_of
 from jaxprof.analysis.runs.ab import AbResult, ab_results
 from jaxprof.analysis.runs.run_result import result
 from jaxprof.analysis.runs.speedup import AbVersus

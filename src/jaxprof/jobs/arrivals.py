@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.analysis.opener import module_of
+from jaxprof.analysis.kernels import module_of
 from jaxprof.analysis.timeline.model import COUNTED_LANES, TEXT_NAME, Timeline, TimelineLane, TimelineOp, read_timeline
 from jaxprof.base.errors import JaxprofError
 from jaxprof.base.values import frozen

@@ -8,7 +8,7 @@ import pytest
 from folding import fold, written
 from hlo_sources import BEFORE, BOTH_STAGES, SESSIONS, SOURCES, TEXT
 from jaxprof import events as e
-from jaxprof.analysis.opener import open_hlo
+from jaxprof.analysis.kernels import open_hlo
 from jaxprof.analysis.target import Kind, kind_of
 from jaxprof.analysis.timeline.model import read_timeline
 from jaxprof.base.errors import FileRefusedError

@@ -10,8 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.kernels import MeasuredKernel
-from jaxprof.analysis.opener import how_to_get_hlo, modules_of
+from jaxprof.analysis.kernels import MeasuredKernel, how_to_get_hlo, modules_of
 from jaxprof.base.errors import JaxprofError, UsageError, unknown_name
 from jaxprof.base.values import frozen
 

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.kernels import MeasuredKernel
-from jaxprof.analysis.opener import module_of
+from jaxprof.analysis.kernels import MeasuredKernel, module_of
 from jaxprof.base.grouping import grouped, totals
 from jaxprof.base.values import frozen
 from jaxprof.events import CopyTimes, KernelsMeasured, PassTimes

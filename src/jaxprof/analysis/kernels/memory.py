@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.opener import module_of
+from jaxprof.analysis.kernels import module_of
 from jaxprof.base.values import frozen
 from jaxprof.events import BuffersReported, MemoryReported
 from jaxprof.session import Run, Session

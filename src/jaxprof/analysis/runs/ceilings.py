@@ -322,7 +322,7 @@ class _Product(NamedTuple):
 def utilisations(session: Session) -> tuple[Utilisation, ...]:
     """Return the utilisation of each measured run that was compiled, and of the steps of a profile on the first device
     that has steps. Reads their HLO."""
-    from jaxprof.analysis.opener import module_of
+    from jaxprof.analysis.kernels import module_of
 
     runs = list(session.runs.values())
     of_calls = (of_call(session, run) for run in runs if run.plan.how != IMPORTED)
@@ -357,7 +357,7 @@ def utilisations(session: Session) -> tuple[Utilisation, ...]:
 
 def of_call(session: Session, run: Run) -> Utilisation | None:
     """Return what one call reaches; None for a run without times or without HLO."""
-    from jaxprof.analysis.opener import module_of
+    from jaxprof.analysis.kernels import module_of
     from jaxprof.analysis.runs.run_result import result
 
     summary, module = result(session, run.id).summary, module_of(session, run)

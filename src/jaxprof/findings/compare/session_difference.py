@@ -13,10 +13,9 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from jaxprof.analysis.kernels import MeasuredKernel
+from jaxprof.analysis.kernels import MeasuredKernel, read_module
 from jaxprof.analysis.kernels.measured import measure_kernels, stage_times
 from jaxprof.analysis.kernels.memory import KINDS, SCHEDULE, MemoryPicture, memory_of_run
-from jaxprof.analysis.opener import read_module
 from jaxprof.analysis.runs.run_result import RunCost, cost_of_call, module_cost, result
 from jaxprof.analysis.runs.speedup import AbVersus, compare_once, compare_times, side_versus
 from jaxprof.base.grouping import Pair, pair_up, pairs

@@ -15,10 +15,10 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Static
 
+from jaxprof.analysis.kernels import modules_of
 from jaxprof.analysis.kernels.hlo_program import HloProgram
 from jaxprof.analysis.kernels.measured import measure_kernels
 from jaxprof.analysis.kernels.ranking import FEW, Ranking, needs_origins, ranking_on, sort_kernels
-from jaxprof.analysis.opener import modules_of
 from jaxprof.base.text import safe
 from jaxprof.base.units import scaled
 from jaxprof.devices.absent.machine import machine_of
