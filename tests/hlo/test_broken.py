@@ -12,7 +12,7 @@ import pytest
 from jaxprof.base.errors import HloError
 from jaxprof.findings.hlo import findings
 from jaxprof.hlo.kernels.barriers import barriers
-from jaxprof.hlo.kernels.cost.flops import DEEPEST, CostModel
+from jaxprof.hlo.kernels.cost.model import DEEPEST, CostModel
 from jaxprof.hlo.kernels.kernels import kernels, totals
 from jaxprof.hlo.kernels.notices import problems
 from jaxprof.hlo.text.parse import modules

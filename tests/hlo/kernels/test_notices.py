@@ -7,7 +7,7 @@ from jaxprof.hlo.kernels.execution import Execution
 from jaxprof.hlo.kernels.kernels import kernels
 from jaxprof.hlo.kernels.notices import notices, problems
 from jaxprof.hlo.text.parse import module
-from jaxprof.hlo.text.plain import shapes_if_whole
+from jaxprof.hlo.text.record import shapes_if_whole
 from tables import rows
 
 _ADD = """

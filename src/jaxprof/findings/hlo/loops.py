@@ -16,7 +16,7 @@ from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding
 from jaxprof.findings.hlo.compute import TINY_BYTES
 from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, lines_of, module_finding, operations, total
-from jaxprof.hlo.kernels.cost.flops import CostModel
+from jaxprof.hlo.kernels.cost.model import CostModel
 from jaxprof.hlo.kernels.dataflow import Value, origin_through, resolve, sources
 from jaxprof.hlo.kernels.kernels import Kernel
 from jaxprof.hlo.kernels.kinds import instructions_in, values_of

@@ -11,7 +11,7 @@ from jaxprof.base.values import frozen
 from jaxprof.events import SourceLocation
 from jaxprof.events.finding import CatalogueEntry, Finding
 from jaxprof.hlo.kernels.cost import Cost
-from jaxprof.hlo.kernels.cost.traffic import TrafficModel
+from jaxprof.hlo.kernels.cost.model import TrafficModel
 from jaxprof.hlo.kernels.dataflow import Value
 from jaxprof.hlo.kernels.execution import Execution
 from jaxprof.hlo.kernels.flow import Flow

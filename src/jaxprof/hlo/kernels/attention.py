@@ -18,8 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 
 from jaxprof.base.values import frozen
-from jaxprof.hlo.kernels.cost import library
-from jaxprof.hlo.kernels.cost.linear import dimension_labels, is_product, is_spread_reduction, windows
+from jaxprof.hlo.kernels.cost import dimension_labels, is_product, is_spread_reduction, library, windows
 from jaxprof.hlo.kernels.dataflow import (
     Value,
     downstream,

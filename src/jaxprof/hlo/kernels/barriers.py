@@ -19,7 +19,7 @@ from operator import attrgetter
 
 from jaxprof.base.values import frozen, not_collecting
 from jaxprof.hlo.files import reasons_in
-from jaxprof.hlo.kernels.cost.linear import is_spread_reduction
+from jaxprof.hlo.kernels.cost import is_spread_reduction
 from jaxprof.hlo.kernels.dataflow import MOST_STEPS, Value, origin_through, resolve, same_elements, sources, upstream
 from jaxprof.hlo.kernels.flow import Array, Flow, Passage
 from jaxprof.hlo.kernels.kernels import MATRIX_KINDS, Kernel

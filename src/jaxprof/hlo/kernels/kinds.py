@@ -12,8 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from jaxprof.base.values import frozen
 from jaxprof.hlo.kernels.attention import scores_before
-from jaxprof.hlo.kernels.cost import library
-from jaxprof.hlo.kernels.cost.linear import is_matmul, is_product
+from jaxprof.hlo.kernels.cost import is_matmul, is_product, library
 from jaxprof.hlo.kernels.dataflow import Value
 from jaxprof.hlo.kernels.opcodes import ARITHMETIC, COLLECTIVES, CONTROL, FREE, TRANSCENDENTAL, base_opcode
 from jaxprof.hlo.shape import HOST_MEMORY

@@ -28,7 +28,7 @@ from jaxprof.base import values
 from jaxprof.base.grouping import grouped, peaks
 from jaxprof.base.values import frozen
 from jaxprof.events import HeldBuffer
-from jaxprof.hlo.kernels.cost.traffic import is_update_of_parameter
+from jaxprof.hlo.kernels.cost.model import is_update_of_parameter
 from jaxprof.hlo.kernels.execution import Execution
 from jaxprof.hlo.kernels.kinds import platform_of
 from jaxprof.hlo.kernels.opcodes import ARITHMETIC, NAMING, TRANSCENDENTAL

@@ -14,7 +14,7 @@ from jaxprof.hlo.kernels.opcodes import CONTROL
 from jaxprof.hlo.shape import parse_shape
 from jaxprof.hlo.source import Problem
 from jaxprof.hlo.text.model import Computation, Instruction, Module, once_per_module
-from jaxprof.hlo.text.plain import shapes_if_whole
+from jaxprof.hlo.text.record import shapes_if_whole
 
 
 def problems(module: Module) -> tuple[Problem, ...]:

@@ -23,8 +23,7 @@ from jaxprof.base.files import is_own
 from jaxprof.base.values import frozen, not_collecting
 from jaxprof.hlo.kernels.opcodes import CONTROL
 from jaxprof.hlo.source import Frame, own_and_library
-from jaxprof.hlo.text.plain import plain_instructions
-from jaxprof.hlo.text.record import Metadata, read_metadata
+from jaxprof.hlo.text.record import Metadata, plain_instructions, read_metadata
 
 if TYPE_CHECKING:
     from jaxprof.hlo.text.model import Computation, Instruction, Module

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hlo.kernels.programs import fused, only_kernel, parameters, written
 from jaxprof.base.errors import UsageError
-from jaxprof.hlo.kernels.cost.linear import ConvolutionWindow, matmul_flops, positions
+from jaxprof.hlo.kernels.cost import ConvolutionWindow, matmul_flops, positions
 from jaxprof.hlo.kernels.cost.peaks import (
     DEVICES,
     device,

@@ -13,8 +13,15 @@ from collections.abc import Callable, Mapping
 from math import log2, prod
 
 from jaxprof.base.text import number, whole_number
-from jaxprof.hlo.kernels.cost import OPAQUE, Cost, NotShownError
-from jaxprof.hlo.kernels.cost.linear import convolution_flops, dot_flops, matmul_flops, multiply_add_flops
+from jaxprof.hlo.kernels.cost import (
+    OPAQUE,
+    Cost,
+    NotShownError,
+    convolution_flops,
+    dot_flops,
+    matmul_flops,
+    multiply_add_flops,
+)
 from jaxprof.hlo.shape import MAIN_MEMORY, Shape
 from jaxprof.hlo.text.model import Instruction
 
