@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.analysis.kernels.ranking import KernelOptions, release_each, rows_of
 from jaxprof.base.values import frozen
+from jaxprof.events.finding import Finding
 from jaxprof.facts import SENTENCE, Fact, Facts, optional, within
 from jaxprof.facts.kernels import KERNELS, KernelRow
 from jaxprof.facts.memory import MEMORY
 from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, TEXT, TRUTH
+from jaxprof.findings.hlo import findings
 from jaxprof.hlo.kernels.collectives import Collective, collectives
 from jaxprof.hlo.kernels.kinds import platform_of
 from jaxprof.hlo.kernels.notices import Notice, notices, problems
@@ -19,7 +21,6 @@ from jaxprof.hlo.kernels.notices import Notice, notices, problems
 if TYPE_CHECKING:
     from jaxprof.analysis.kernels.hlo_program import HloProgram
     from jaxprof.devices.absent.least_time import Exchange
-    from jaxprof.events.finding import Finding
     from jaxprof.hlo.kernels.barriers import Barrier
 
 BARRIERS: Facts[Barrier] = (
@@ -108,7 +109,7 @@ def _barriers(program: HloProgram) -> Iterator[Barrier]:
 
 
 def _findings(program: HloProgram) -> Iterator[Finding]:
-    from jaxprof.findings.hlo import findings_of  # reads all checks of HLO
+    # reads all checks of HLO
 
     yield from findings_of(program)
 
@@ -160,3 +161,12 @@ STAGE: Facts[Any] = (
     Fact("stage", TEXT, "Which of its texts"),
     Fact("lines", LIST, "Lines of the text"),
 )
+
+
+def findings_of(program: HloProgram) -> Sequence[Finding]:
+    """Return the findings of a compiled program; for a run of a session, those of its explanation."""
+    if program.session is None or program.run is None:
+        return findings(program.hlo)
+    from jaxprof.findings.modules import findings_of_run  # loads what is measured, which a module of a file has not
+
+    return findings_of_run(program.session, program.run, program.hlo)

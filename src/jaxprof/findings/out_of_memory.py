@@ -20,8 +20,7 @@ from jaxprof.base.text import safe
 from jaxprof.base.units import and_more, bytes_, counted, integer
 from jaxprof.events import HeldBuffer, LineArrays, RemedyTried, SourceLocation
 from jaxprof.events.finding import CatalogueEntry, Finding
-from jaxprof.findings.explanation import code_line
-from jaxprof.session import Run, Session
+from jaxprof.session import Run
 
 if TYPE_CHECKING:
     from jaxprof.hlo.kernels.liveness import LiveValue
@@ -51,7 +50,7 @@ _KERNELS_NAMED = 3
 _FRAME = re.compile(r'^  File "([^"]+)", line (\d{1,9})', re.MULTILINE)
 
 
-def finding_of_run(session: Session, run: Run, picture: MemoryPicture, error: str) -> Finding:
+def finding_of_run(run: Run, picture: MemoryPicture, error: str) -> Finding:
     """Return that memory ran out in a run. `picture`: its memory, with the bytes that were requested."""
     message, schedule, limit = message_of(run), picture.schedule, None
     refused = message is not None and message.is_refusal
@@ -65,10 +64,9 @@ def finding_of_run(session: Session, run: Run, picture: MemoryPicture, error: st
     found = memory_finding(error, picture.asked_bytes, buffers, message, remedies, run.shown.hint)
     if not found.places and run.finished is not None:  # op by op it is the line of the call
         frames = _FRAME.findall(run.finished.traceback)
-        found = replace(
-            found, places=tuple(SourceLocation(file, int(line)) for file, line in frames if is_own(file))[-1:]
-        )
-    return replace(found, run=run.id, code_line=code_line(found.where, session))
+        own = [SourceLocation(file, int(line)) for file, line in frames if is_own(file)]
+        found = replace(found, places=tuple(own[-1:]))
+    return found
 
 
 def memory_finding(

@@ -25,6 +25,7 @@ from jaxprof.findings.explanation import (
     MOST_MODULES,
     Abstention,
     Subject,
+    code_line,
     comparison_command,
     program_verification,
     run_verification,
@@ -181,7 +182,8 @@ def _failure_finding(session: Session, run: Run, verify: str) -> Finding:
         return replace(found, held=True, verify=verify, run=run.id)
     from jaxprof.findings.out_of_memory import finding_of_run  # only for this failure
 
-    return replace(finding_of_run(session, run, picture, error), verify=verify)
+    found = finding_of_run(run, picture, error)
+    return replace(found, verify=verify, run=run.id, code_line=code_line(found.where, session))
 
 
 def run_abstentions(session: Session, runs: Sequence[Run], name: str) -> Iterator[Abstention]:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from jaxprof.base.text import safe
 from jaxprof.base.units import and_more, bytes_, scaled, seconds
 from jaxprof.facts import Facts, column, pick
-from jaxprof.facts.hlo import BARRIERS, COLLECTIVES, collective_rows
-from jaxprof.findings.hlo import findings_of
+from jaxprof.facts.hlo import BARRIERS, COLLECTIVES, collective_rows, findings_of
 from jaxprof.hlo.kernels.barriers import barriers
 from jaxprof.hlo.kernels.kernels import kernels, totals
 from jaxprof.hlo.kernels.notices import NOT_OPTIMISED, notices

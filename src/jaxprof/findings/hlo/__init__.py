@@ -6,7 +6,7 @@ constants with their reasons; anything below them is not reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ from jaxprof.hlo.kernels.kinds import platform_of
 from jaxprof.hlo.text.model import Module, once_per_module
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.kernels.hlo_program import HloProgram
+    from jaxprof.analysis.kernels.hlo_program import HloProgram as HloProgram
 
 CHECKS = (
     traffic.layout_copy, traffic.dtype_convert, compute.float64, traffic.broadcast_materialised,
@@ -63,12 +63,3 @@ def findings_on(module: Module, platform: str) -> Iterator[Finding]:
                 its = (scene.kernel_named[name] for name in found.kernels if name in scene.kernel_named)
                 places = found.places or tuple(filter(None, (line_of(its),)))
                 yield replace(check.complete(found), held=found.held or check.holds, places=places)
-
-
-def findings_of(program: HloProgram) -> Sequence[Finding]:
-    """Return the findings of a compiled program; for a run of a session, those of its explanation."""
-    if program.session is None or program.run is None:
-        return findings(program.hlo)
-    from jaxprof.findings.modules import findings_of_run  # loads what is measured, which a module of a file has not
-
-    return findings_of_run(program.session, program.run, program.hlo)

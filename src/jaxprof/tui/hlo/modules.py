@@ -273,7 +273,7 @@ def read_program(opened: OpenedModule) -> Iterator[str]:
             yield name
     if (module := opened.module) is not None:
         from jaxprof.analysis.kernels.hlo_program import HloProgram
-        from jaxprof.findings.hlo import findings_of
+        from jaxprof.facts.hlo import findings_of
         from jaxprof.hlo.kernels.barriers import barriers
         from jaxprof.hlo.kernels.origin import origin_columns
 
