@@ -5,9 +5,8 @@ import pytest
 from hlo.kernels.programs import compiled, lowered, only_kernel, parameters, written
 from jaxprof.hlo.kernels.execution import Execution
 from jaxprof.hlo.kernels.kernels import kernels
-from jaxprof.hlo.kernels.notices import notices, problems
+from jaxprof.hlo.kernels.notices import notices, problems, shapes_if_whole
 from jaxprof.hlo.text.parse import module
-from jaxprof.hlo.text.record import shapes_if_whole
 from tables import rows
 
 _ADD = """

@@ -14,7 +14,7 @@ import re
 from array import array
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from jaxprof.base.text import whole_number
 from jaxprof.hlo.shape import Shape, parse_shape
@@ -28,9 +28,6 @@ from jaxprof.hlo.text.syntax import (
     skip_blank,
     unquote,
 )
-
-if TYPE_CHECKING:
-    from jaxprof.hlo.text.model import Computation
 
 # Possessive wherever a character is repeated, so that no text makes these backtrack far; groups as in `syntax.py`.
 _NAME = r"\s*+(?:ROOT\s++(?!=))?%?[^\s=%,(){}\"]++\s*+=\s*+"
@@ -321,6 +318,7 @@ def _read_on(text: str, at: int, end: int, names: list[str], starts: array[int],
 # million instructions, and some questions concern them all. Nothing is cut out of the text or kept. It is strict: what
 # it does not recognise counts as not plain, and the caller has it read as above, which takes ten times as long and
 # decides.
+#
 # Sizes of at most 18 digits in all cannot exceed the 64 bits in which XLA counts elements: `shape.py` refuses others.
 _SIZE = r"(?:<=)?\d++"
 _SIZES = rf"(?=[^\]]{{0,18}}\])(?:{_SIZE}(?:,{_SIZE})*)?"
@@ -356,42 +354,7 @@ def plain_instructions(text: str, at: int, end: int) -> list[tuple[str, str, str
     return made if at == end or skip_blank(text, at, end) >= end else None
 
 
-_PARTS = re.compile(
+PLAIN_PARTS = re.compile(
     rf"\n{_PLAIN_BEGINNING}({_PLAIN_NAME}) = ({_SHAPE}) ({_PLAIN_OPCODE})\(({_OPERANDS})\)([^\n]*+)", re.ASCII
 )
-_CALLED = re.compile(rf",[ \t]*+(?:{'|'.join(CALLING_ATTRIBUTES)})[ \t]*+=[ \t]*+(\{{[^{{}}]*+\}}|[^\s,{{}}]++)")
-
-
-def shapes_if_whole(computation: Computation) -> set[str] | None:
-    """Return the shapes in a computation, as written; None if a line is not plain, or uses a value of no instruction
-    there or a computation that the text lacks.
-
-    For 3 MB of HLO this takes 40 ms, and reading every instruction 250 ms.
-    """
-    text, (_, at, end) = computation.source.text, computation.span
-    there = computation.module.computations
-    names, shapes, operands = set(), set(), set()
-    # A set of the names of a million instructions would take as much memory as their text: then one by one.
-    known = computation.by_name if end - at > 16 << 20 else None
-    for line in _PARTS.finditer(text, at, end):
-        if line.start() != at:
-            return None
-        name, shape, opcode, inside, rest = line.groups()
-        shapes.add(shape)
-        at = line.end()
-        if known is None:
-            names.add(name)
-        if opcode in NO_OPERANDS:
-            continue
-        if known is None:
-            operands.add(inside)
-        elif not all(map(known.__contains__, operand_names(inside))):
-            return None
-        # A comment between an attribute's name and its value is legal, but no printer writes it.
-        if "/*" in rest:
-            return None
-        for value in _CALLED.findall(rest):
-            if not all(map(there.__contains__, COMPUTATION_NAME.findall(value))):
-                return None
-    used = {operand for inside in operands for operand in operand_names(inside)}
-    return shapes if used <= names and skip_blank(text, at, end) >= end else None
+CALLED = re.compile(rf",[ \t]*+(?:{'|'.join(CALLING_ATTRIBUTES)})[ \t]*+=[ \t]*+(\{{[^{{}}]*+\}}|[^\s,{{}}]++)")
