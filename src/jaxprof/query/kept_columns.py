@@ -20,9 +20,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from jaxprof.base import __version__
 from jaxprof.base.files import PRIVATE, open_regular, replace_file
 from jaxprof.base.limits import VARIABLE
-from jaxprof.base.version import __version__
 from jaxprof.facts import Relation
 from jaxprof.query.columnar import arrow_rows, facts_read
 from jaxprof.session.files import columns_file, sessions_folder
