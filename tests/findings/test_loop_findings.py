@@ -128,14 +128,16 @@ def test_what_moves_is_counted_beside_what_changes():
     (found,) = _find(written(_selected(100)), "whole_carry")
     # the select reads the predicate, which is the array here, and both arrays, and writes one
     assert found.bytes == 100 * 3 * 1000 * 64 * 4
-    assert "moves 750 KiB of its state in each of 100 iterations to change 256 B of it: 73.2 MiB a run" in found.message
+    assert (
+        "moves 750 KiB of its state in each of 100 iterations to change 256 B of it: 73.2 MiB a call" in found.message
+    )
     assert found.kernels == ("all",)
 
 
 def test_without_a_number_of_iterations_no_sum_is_given():
     (found,) = _find(written(_selected()), "whole_carry")
     assert "in each iteration to change" in found.message
-    assert "a run" not in found.message
+    assert "a call" not in found.message
 
 
 def test_state_smaller_than_a_launch_is_no_finding():

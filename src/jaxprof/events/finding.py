@@ -15,7 +15,7 @@ from jaxprof.events import SourceLocation
 
 Scope: TypeAlias = Literal["program", "call", "compile", "profile", "steps", "module"]
 """What a cost is a part of: the wall time of a program, one call of a measured function, one compilation, the devices'
-time in a profile, the steps of a profile, or one run of a compiled module."""
+time in a profile, the steps of a profile, or one call of a compiled module."""
 _NEARLY_ALL = 0.9
 """Share of a cost from which the saving is not clearly less."""
 
@@ -51,7 +51,7 @@ class Finding:
     at_most: bool = False
     """Whether the fix saves only a part of `seconds`, the whole time of its kernels."""
     bytes: int | None = None
-    """Bytes moved by one run of the module, or bytes of memory if `held`; None if bytes are not the cost."""
+    """Bytes moved by one call of the module, or bytes of memory if `held`; None if bytes are not the cost."""
     held: bool = False
     """Whether `bytes` is memory."""
     verify: str = ""

@@ -51,7 +51,7 @@ _DEVICE: Facts[HloProgram] = (
     Fact("memory_bytes", BYTES, "Its memory", "machine.device.memory_bytes"),
     Fact("memory_needed_bytes", BYTES, "What the program needs of it"),
     *within("step", (
-        Fact("least_seconds", SECONDS, "Lower bound of one run", "bound_seconds"),
+        Fact("least_seconds", SECONDS, "Lower bound of one call", "bound_seconds"),
         Fact("bound", TEXT, "What sets the lower bound", "limit"),
     )),
     Fact("source", TEXT, "Where its ceilings come from", "machine.device.source"),

@@ -46,7 +46,7 @@ _SCOPES = {
     "compile": "of the compile",
     "profile": "of the devices' time",
     "steps": "of the steps",
-    "module": "of a run",
+    "module": "of a call",
 }
 
 
@@ -134,7 +134,7 @@ def _longest_kernel_line(session: Session) -> Iterator[str]:
 def cost_text(finding: Finding) -> str:
     """Return `about 6.0 s (5.6 s to 6.4 s), 30 % of the wall time`, with what is saved if clearly less."""
     if finding.seconds is None:
-        of_what = "of memory" if finding.held else "a run"
+        of_what = "of memory" if finding.held else "a call"
         return f"{bytes_(finding.bytes)} {of_what}" if finding.bytes else "cost unknown"
     word = "about " if finding.estimate else ""
     if finding.at_most:

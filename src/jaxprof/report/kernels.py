@@ -1,6 +1,6 @@
 """Columns of the kernels of a module for people, shared by the screen, text and sorting; and their list as text.
 
-Columns add up all executions of a kernel in one run, and tables are sorted by that; the facts for programs are those of
+Columns add up a kernel's executions in one call, and tables are sorted by that; the facts for programs are those of
 one execution (`docs/json.md`). A large module is printed while it is read, so that the first page does not wait for the
 last kernel.
 """

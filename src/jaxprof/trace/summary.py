@@ -168,7 +168,7 @@ def op_executions(
 
 
 def _by_hlo(trace: Trace, ops: list[int]) -> tuple[Ints, Flags]:
-    """Return for each op of the trace how often it runs in one run of its program, and whether it is a sort, as the HLO
+    """Return for each op of the trace how often a call of its program runs it, and whether it is a sort, as the HLO
     of the profile states it for these `ops`. Without HLO its name says whether it is a sort."""
     often, is_sort = np.zeros(len(trace.ops), np.int64), np.zeros(len(trace.ops), np.bool_)
     for program, numbers in grouped(((trace.ops[each].module, trace.ops[each].program), each) for each in ops).items():

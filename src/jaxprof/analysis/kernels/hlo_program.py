@@ -135,7 +135,7 @@ class HloProgram:
 
     @cached_property
     def step(self) -> StepTime | None:
-        """Lower bound and estimate of one run on the device; None without a device."""
+        """Lower bound and estimate of one call on the device; None without a device."""
         from jaxprof.devices.absent.least_time import step_time
 
         return step_time(self.hlo, machine) if (machine := self.machine) is not None else None

@@ -140,7 +140,7 @@ class Ranking:
         is_whole: bool = True,
     ) -> None:
         """Rank `kernels` on a machine. `measured` maps kernel names to what a capture has of them; `over` maps
-        (computation, name) to the collective on the machine's links; `step` estimates one run on that machine. Unless
+        (computation, name) to the collective on the machine's links; `step` estimates one call on that machine. Unless
         it `is_whole`, more kernels follow, and shares are unknown."""
         self.kernels = kernels
         self.is_whole = is_whole
@@ -155,7 +155,7 @@ class Ranking:
             known = self.device is not None and any(self.least(kernel) is not None for kernel in kernels)
             self.basis = "least" if known else "bytes"
         self.step = step if self.basis == "least" else None
-        """Estimate of one run; only for a program that was not measured."""
+        """Estimate of one call; only for a program that was not measured."""
 
     def __len__(self) -> int:
         return len(self.kernels)
@@ -230,7 +230,7 @@ class Ranking:
         return self._measured.get(kernel.name)
 
     def self_seconds(self, kernel: Kernel) -> float | None:
-        """Return the measured self seconds of all executions in one run."""
+        """Return the measured self seconds of all executions in one call."""
         measured = self.capture_of(kernel)
         return measured.per_call_seconds if measured is not None else None
 
@@ -254,7 +254,7 @@ def ranking_on(
     measured: Mapping[str, MeasuredKernel] | None,
 ) -> Ranking:
     """Rank the known kernels of `module` on a machine, with its collectives over the machine's links. A program that
-    was not measured also gets an estimate of one run. `measured` maps kernel names to what a capture has of them."""
+    was not measured also gets an estimate of one call. `measured` maps kernel names to what a capture has of them."""
     if machine is None or module is None:
         return Ranking(kernels, machine, measured)
     from jaxprof.devices.absent.least_time import exchanges, step_time

@@ -1,4 +1,4 @@
-"""Compute the least time of a collective over the links of a machine, and of one run of a program on it.
+"""Compute the least time of a collective over the links of a machine, and of one call of a program on it.
 
 A collective: the bytes that a unit (a device, a chip, a host) must send to the others, whatever the algorithm, follow
 from what the others lack, and its bandwidth is known; the slowest level decides. For an array of S bytes in m units:
@@ -13,7 +13,7 @@ Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", JPDC 69(2), 2009.
 share a unit's bandwidth. Latencies, contention and the network's protocol overhead are not in the bound.
 
 A run: kernels are at their ceilings one after the other, collectives at the bound of their links, asynchronous ones
-overlap the kernels between their start and their done, which waits only for the rest; and a run is never shorter than
+overlap the kernels between their start and their done, which waits only for the rest; and a call is never shorter than
 the time for which all kernels together use main memory, or any level of links. The shorter branch of a conditional
 counts. The order is that of the text, which is the schedule if the header contains `is_scheduled`; otherwise XLA has
 not decided yet what overlaps, and everything asynchronous may.
@@ -98,7 +98,7 @@ def _bytes_sent(collective: Collective, level: Level) -> float:
 
 
 def makespan_seconds(module: Module, seconds: Callable[[Kernel], float]) -> float | None:
-    """Return the seconds from the first kernel to the last if each takes `seconds` a run and asynchronous ones overlap;
+    """Return the seconds from the first kernel to the last if each takes `seconds` and asynchronous ones overlap;
     None if a trip count is not known."""
     if module.entry is None:
         return None
@@ -117,7 +117,7 @@ def _seconds_of(
     seconds: Callable[[Kernel], float],
     elapsed: Mapping[str, float | None],
 ) -> float | None:
-    """Return the seconds of one run of `computation`; `elapsed` has those of the computations that it calls."""
+    """Return the seconds of one execution of `computation`; `elapsed` has those of the computations that it calls."""
     module = computation.module
     edges = grouped((edge.caller.name, edge) for edge in module.once(Execution).edges[computation.name])
     now = 0.0
@@ -180,7 +180,7 @@ Key = tuple[str, str]
 
 @frozen
 class StepTime:
-    """The least time of one run of a program, in seconds; None if a loop's trip count is unknown."""
+    """The least time of one call of a program, in seconds; None if a loop's trip count is unknown."""
 
     bound_seconds: float | None
     limit: str

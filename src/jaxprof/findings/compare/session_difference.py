@@ -363,7 +363,7 @@ def _compiles(run: Run) -> int | None:
 
 
 def _module_facts(module: Module | None) -> _Facts:
-    """Return the facts of one run of a module. FLOPs and counts are None if a loop's trip count is unknown."""
+    """Return the facts of one call of a module. FLOPs and counts are None if a loop's trip count is unknown."""
     if module is None:
         return {}
     from jaxprof.hlo.kernels.collectives import collectives

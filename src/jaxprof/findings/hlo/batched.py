@@ -47,7 +47,7 @@ def grouped_convolution(scene: Scene) -> Iterator[Finding]:
     groups = _groups(kernels[0])
     yield module_finding(
         f"vmap over the kernels made {counted(len(kernels), 'convolution')} of {groups} groups: "
-        f"{scaled(flops_of(kernels), 'FLOP')} a run, {percent(share)} of the program's work, in small groups and with "
+        f"{scaled(flops_of(kernels), 'FLOP')} a call, {percent(share)} of the program's work, in small groups and with "
         "kernels and images rearranged before",
         tuple(kernel.name for kernel in kernels),
     )  # fmt: skip
@@ -114,8 +114,8 @@ def small_decompositions(scene: Scene) -> Iterator[Finding]:
     rows, columns = calls[0][1][-2:]
     flops = flops_of(kernel for kernel, _ in calls)
     yield module_finding(
-        f"{integer(number)} library calls a run ({', '.join(dict.fromkeys(kernel.kind for kernel, _ in calls))}), one "
-        f"for each matrix of {rows} x {columns}, for {scaled(flops, 'FLOP')} in all",
+        f"{integer(number)} library calls ({', '.join(dict.fromkeys(kernel.kind for kernel, _ in calls))}), one "
+        f"for each matrix of {rows} x {columns}, for {scaled(flops, 'FLOP')} a call",
         tuple(kernel.name for kernel, _ in calls),
     )
 
@@ -196,7 +196,7 @@ def column_gather(scene: Scene) -> Iterator[Finding]:
     verb = "updates" if worst.instruction.opcode == "scatter" else "reads"
     yield module_finding(
         f"each of {integer(worst.indices)} indices {verb} {worst.pieces} pieces of {worst.used_bytes} bytes that lie "
-        f"apart: up to {bytes_(whole)} of memory lines a run for {bytes_(whole * worst.used_bytes // line)} used",
+        f"apart: up to {bytes_(whole)} of memory lines a call for {bytes_(whole * worst.used_bytes // line)} used",
         tuple(dict.fromkeys(each.kernel.name for each in sorted(strided, key=lambda each: -moved[id(each)]))),
         whole,
     )
@@ -246,7 +246,7 @@ def one_hot_product(scene: Scene) -> Iterator[Finding]:
     taking = dict.fromkeys([*(kernel.name for kernel in kernels), *(made.outermost.name for *_, made in products)])
     of_product = module_finding(
         f"{counted(len(kernels), 'product')} with a one-hot array of {integer(classes)} classes: "
-        f"{scaled(flops_of(kernels), 'FLOP')} a run, {percent(share)} of the program's work, of which all but 1 in "
+        f"{scaled(flops_of(kernels), 'FLOP')} a call, {percent(share)} of the program's work, of which all but 1 in "
         f"{integer(classes)} multiply by zero",
         tuple(taking),
     )  # fmt: skip

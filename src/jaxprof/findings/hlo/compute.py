@@ -29,7 +29,7 @@ _TINY_IN_LOOP = {"gpu": (TINY_BYTES, TINY_FLOPS), "cpu": (1 << 10, 1e3)}
 µs from one kernel to the next. A TPU runs the whole loop without a launch, so nothing is reported.
 """
 FEW = 10
-"""Number of tiny launches in one run from which they are reported: 10 take some 30 µs."""
+"""Number of tiny launches in one call from which they are reported: 10 take some 30 µs."""
 LARGE_GEMM_FLOPS = 1e7
 """FLOPs below which a product is launch-bound, so that its sizes and its precision do not matter."""
 
@@ -57,7 +57,7 @@ def float64(scene: Scene) -> Iterator[Finding]:
     some, number = any(widening.values()), counted(len(kernels), "kernel computes", "kernels compute")
     moved = sum(map(total, kernels))
     yield module_finding(
-        f"{number} in float64: {bytes_(moved)} a run, {percent(share)} of the program's work, of which float32 moves "
+        f"{number} in float64: {bytes_(moved)} a call, {percent(share)} of the program's work, of which float32 moves "
         f"half{'; the first one widens a float32 array' if some else ''}",
         tuple(kernel.name for kernel in kernels),
         moved,
@@ -157,7 +157,7 @@ def rematerialisation(scene: Scene) -> Iterator[Finding]:
     kernels = kernels_run_again(scene.module)
     flops = flops_of(kernels)
     share = f" ({percent(flops / whole)} of all FLOPs)" if (whole := flops_of(scene.kernels)) else ""
-    rest = f"values that the forward pass did not keep: {scaled(flops, 'FLOP')}{share}, {{bytes}} a run"
+    rest = f"values that the forward pass did not keep: {scaled(flops, 'FLOP')}{share}, {{bytes}} a call"
     yield from gather(kernels, "kernel recomputes", "kernels recompute", rest)
 
 
@@ -233,7 +233,7 @@ def upcast_product(scene: Scene) -> Iterator[Finding]:
     ]
     yield from gather(
         kernels, "product computes", "products compute",
-        "in float32 with operands converted from 16-bit floats: {bytes} a run",
+        "in float32 with operands converted from 16-bit floats: {bytes} a call",
     )  # fmt: skip
 
 
@@ -257,7 +257,7 @@ def precise_product(scene: Scene) -> Iterator[Finding]:
         and (not kernel.op_name or _PRODUCT.match(kernel.path.primitive))
     ]
     words = ", ".join(dict.fromkeys(kernel.precision for kernel in kernels))
-    yield from gather(kernels, "float32 product", "float32 products", f"at precision {words}: {{bytes}} a run")
+    yield from gather(kernels, "float32 product", "float32 products", f"at precision {words}: {{bytes}} a call")
 
 
 def _products(scene: Scene) -> list[Kernel]:
@@ -327,7 +327,7 @@ def attention_scores(scene: Scene) -> Iterator[Finding]:
     several = f"{len(shapes)} times" if len(shapes) > 1 else "once"
     message = (
         f"attention stores its scores ({shapes[0]}, {several}): {counted(len(written), 'array')} of "
-        f"their size, {bytes_(moved)} written and read a run"
+        f"their size, {bytes_(moved)} written and read in a call"
     )
     where = sorted(written.values(), key=lambda pair: -pair[0])
     yield module_finding(message, tuple(dict.fromkeys(k.name for _, k in where)), moved)

@@ -103,7 +103,7 @@ def random_bits(scene: Scene) -> Iterator[Finding]:
         return
     finding = module_finding(
         f"random bits (threefry) are {percent(bits / (bits + rest))} of the program's work: {scaled(operations)} "
-        "integer operations a run",
+        "integer operations a call",
         tuple(sorted(work, key=lambda name: -work[name])),
     )
     if not scene.on_accelerator:  # a CPU has no generator of its own: what makes the bits of these kernels cheaper

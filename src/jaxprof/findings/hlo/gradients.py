@@ -129,7 +129,7 @@ def _pooling(scene: Scene) -> Finding | None:
         return None
     message = (
         f"the gradient of a max pooling finds the largest element of each window again and scatters to it: "
-        f"{bytes_(sum(map(total, [*pooled, *parts])))} a run, {percent(share)} of the program's work"
+        f"{bytes_(sum(map(total, [*pooled, *parts])))} a call, {percent(share)} of the program's work"
     )
     return replace(
         module_finding(message, tuple(kernel.name for kernel in [*pooled, *parts])),

@@ -164,7 +164,7 @@ def whole_carry(scene: Scene) -> Iterator[Finding]:
         scene.explained |= {loop.name, *(kernel.name for kernel in kernels)}
         often = "each iteration" if times is None else f"each of {integer(times)} iterations"
         whole = sum(sum(scene.operand_traffic(kernel)) * (kernel.count or 1) for kernel in scene.kernels)
-        in_run = f": {bytes_(in_all)} a run, {percent(in_all / whole)} of the program's traffic" if known else ""
+        in_call = f": {bytes_(in_all)} a call, {percent(in_all / whole)} of the program's traffic" if known else ""
         values = [value for value, *_ in state.between]
         fix = _SELECTED if any(value.opcode == "select" for value in values) else _COPIED
         if any("jvp(" in value.instruction.metadata.op_name for value in values):
@@ -173,7 +173,7 @@ def whole_carry(scene: Scene) -> Iterator[Finding]:
         yield replace(
             module_finding(
                 f"{loop.name} moves {bytes_(each)} of its state in {often} to change {bytes_(needed // 2)} of it"
-                f"{in_run}",
+                f"{in_call}",
                 tuple(kernel.name for kernel in kernels),
                 in_all,
             ),
@@ -208,7 +208,7 @@ class _Branch:
 
     def __init__(self, scene: Scene, call: Instruction, results: Sequence[Value]) -> None:
         self.operations = 0.0
-        """FLOPs and transcendentals in a run."""
+        """FLOPs and transcendentals in a call."""
         self.works: dict[Kernel, float] = {}
         """Effort of kernels, as far as it is that of the branch."""
         self.frame: Frame | None = None

@@ -23,7 +23,7 @@ from jaxprof.hlo.text.model import Instruction, Module
 
 def module_finding(message: str, kernels: tuple[str, ...], moved: int | None = None) -> Finding:
     """Return a finding about a module. `kernels`: names of kernels or instructions, those with the most weight first;
-    `moved`: traffic of one run that it accounts for, None if traffic is not its measure."""
+    `moved`: traffic of one call that it accounts for, None if traffic is not its measure."""
     return Finding(message, scope="module", bytes=moved, kernels=kernels)
 
 
@@ -116,13 +116,13 @@ class Scene:
         return [*sizes, written]
 
     def work(self, kernel: Kernel) -> float:
-        """Return the work of a kernel in one run, as the bytes that memory moves in the time that it takes at least."""
+        """Return the work of a kernel in one call: the bytes that memory moves in the kernel's least time."""
         least = max(sum(self.operand_traffic(kernel)), _LAUNCH_BYTES.get(self.platform, 0))
         return max(least, self.computing(kernel, operations(kernel))) * (kernel.count or 1)
 
     def share_of(self, works: Mapping[Kernel, float]) -> float:
-        """Return the part of the module's work that these kernels do, each as much as is given. If it is unknown how
-        often one of them runs, that is a part of the work of all kernels of which that is unknown."""
+        """Return the share of the module's work in `works`, the given work of some kernels. If one of them runs an
+        unknown number of times, only kernels with an unknown number are compared."""
         unknown = any(kernel.count is None for kernel in works)
         whole = sum(self.work(kernel) for kernel in self.kernels if kernel.count is None or not unknown)
         part = sum(work for kernel, work in works.items() if kernel.count is None or not unknown)
@@ -134,7 +134,7 @@ class Scene:
         return flops / rates[2 if kernel.kind == "sort" else not kernel.uses_matrix_units]
 
     def share(self, kernels: Iterable[Kernel], work: float | None = None) -> float:
-        """Return the part of the module's work that these kernels do; `work` if it is known to be more."""
+        """Return the share of the module's work that these kernels do; `work`: theirs, if it is known to be more."""
         names = {kernel.name for kernel in kernels}
         own = sum(self.work(kernel) for kernel in self.kernels if kernel.name in names)
         rest = sum(self.work(kernel) for kernel in self.kernels if kernel.name not in names)

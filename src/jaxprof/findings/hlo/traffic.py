@@ -53,7 +53,9 @@ def layout_copy(scene: Scene) -> Iterator[Finding]:
         is_xlas = kernel.source is None and any(each.kind == "convolution" for each in beside if each is not None)
         if reorders(kernel.instruction) and not is_xlas:
             kernels.append(kernel)
-    yield from gather(kernels, "kernel only rewrites", "kernels only rewrite", "arrays in another order: {bytes} a run")
+    yield from gather(
+        kernels, "kernel only rewrites", "kernels only rewrite", "arrays in another order: {bytes} a call"
+    )
 
 
 @check(
@@ -65,7 +67,7 @@ def layout_copy(scene: Scene) -> Iterator[Finding]:
 )
 def dtype_convert(scene: Scene) -> Iterator[Finding]:
     kernels = _only(scene, {"convert"}, _AROUND)
-    yield from gather(kernels, "kernel only changes", "kernels only change", "the dtype of arrays: {bytes} a run")
+    yield from gather(kernels, "kernel only changes", "kernels only change", "the dtype of arrays: {bytes} a call")
 
 
 @check(
@@ -97,7 +99,7 @@ def broadcast_materialised(scene: Scene) -> Iterator[Finding]:
         [kernel for kernel in kernels if id(kernel) in read],
         "kernel writes",
         "kernels write",
-        "a broadcast array to memory: {bytes} a run",
+        "a broadcast array to memory: {bytes} a call",
     )
 
 
@@ -119,7 +121,7 @@ def _takes_whole_arrays(passage: Passage) -> bool:
 )
 def padding(scene: Scene) -> Iterator[Finding]:
     kernels = _only(scene, {"pad"}, {"copy", "transpose", "reshape", "slice"})
-    yield from gather(kernels, "kernel only pads", "kernels only pad", "arrays: {bytes} a run")
+    yield from gather(kernels, "kernel only pads", "kernels only pad", "arrays: {bytes} a call")
 
 
 _CONSTANT = re.compile(r"(?<![^\s%])([^\s%=]++)\s*+=\s*+(\w+\[[\d,]*+\](?:\{[^{}]*+\})?)\s*+constant\(")
@@ -175,13 +177,13 @@ def unused_output(scene: Scene) -> Iterator[Finding]:
         size = sum(shape.bytes for number, shape in enumerate(members[:scratch]) if number not in used)
         if size * (kernel.count or 1) >= LARGE_BYTES:
             sizes.append((size * (kernel.count or 1), kernel.name))
-    yield from gather_sizes(sizes, "kernel writes", "kernels write", "results that nothing reads: {bytes} a run")
+    yield from gather_sizes(sizes, "kernel writes", "kernels write", "results that nothing reads: {bytes} a call")
 
 
 @check(
     "kernels that exchange data with the host",
     "A callback or infeed inside the program stops the device until the host has answered; arrays in the host's "
-    "memory are copied in each run.",
+    "memory are copied in each call.",
     "Keep the loop on the device: call back less often, or after the step; move arrays from the host's memory "
     "(pinned_host) to the device if they fit.",
     saves="all",
@@ -191,7 +193,7 @@ def host_transfer(scene: Scene) -> Iterator[Finding]:
     kernels = [kernel for kernel in scene.kernels if kernel.kind in HOST_KINDS]
     # a copy reads on one side what it writes on the other
     sizes = [(total(each) // (1 + each.instruction.opcode.startswith("copy")), each.name) for each in kernels]
-    yield from gather_sizes(sizes, "kernel exchanges", "kernels exchange", "data with the host: {bytes} a run")
+    yield from gather_sizes(sizes, "kernel exchanges", "kernels exchange", "data with the host: {bytes} a call")
 
 
 UPDATED_BYTES = 16 << 20
@@ -242,7 +244,7 @@ def lost_donation(scene: Scene) -> Iterator[Finding]:
     whose = counted(len(updates), "result updates an argument that is", "results update arguments that are")
     message = f"{whose} not donated: {bytes_(held)} more memory"
     if copied and known:
-        message += f", and copies that move {bytes_(copied)} a run, {percent(copied / moved)} of the program's traffic"
+        message += f", and copies that move {bytes_(copied)} a call, {percent(copied / moved)} of the program's traffic"
     names = tuple(kernel.name for kernel in copies) if costly else tuple(update.argument.name for update in updates)
     fix = None
     if all(name.isidentifier() for name in arguments):
@@ -354,7 +356,7 @@ def copy_traffic(scene: Scene) -> Iterator[Finding]:
         own_fix = _BY_CONCATENATION
     yield replace(
         module_finding(
-            f"{whose} arrays: {bytes_(copied)} a run, {percent(copied / moved)} of the program's traffic",
+            f"{whose} arrays: {bytes_(copied)} a call, {percent(copied / moved)} of the program's traffic",
             tuple(kernel.name for kernel in kernels),
             copied,
         ),
@@ -418,7 +420,7 @@ def resharding(scene: Scene) -> Iterator[Finding]:
         [collective.kernel for collective in resharding],
         "collective moves",
         "collectives move",
-        f"arrays from one sharding to another ({words}): {{bytes}} a run",
+        f"arrays from one sharding to another ({words}): {{bytes}} a call",
     )
 
 

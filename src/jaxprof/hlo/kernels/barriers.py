@@ -5,7 +5,7 @@ that is the reason, in XLA's words. Otherwise HLO only shows what lies between t
 are tried in a fixed order, beginning with those that no edit of the program removes. If none applies, the reason is
 `not-told`; this module does not guess.
 
-Scalars are left out. The bytes of a barrier are those that one run of the program would save if the two kernels were
+Scalars are left out. The bytes of a barrier are those that one call of the program would save if the two kernels were
 one: what the consumer reads of the array, and what the producer writes of it if nothing else reads it and it is not a
 result.
 """
@@ -52,7 +52,7 @@ class Barrier:
     reason: str
     """One of the keys of `REASONS`: `several-users`, `library-call`..."""
     bytes: int
-    """Bytes that one run of the program would save without the barrier."""
+    """Bytes that one call of the program would save without the barrier."""
     shape: Shape
     """Shape of the array."""
     computation: str

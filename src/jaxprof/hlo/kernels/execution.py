@@ -37,7 +37,7 @@ class CallEdge:
     callee: str
     """Name of the computation; empty if the text does not give it."""
     times: int | None
-    """Runs of the callee for each run of the caller; None if unknown before it runs."""
+    """Executions of the callee for each of the caller; None if unknown before it runs."""
     branch: bool = False
     """Whether the callee is one of several alternatives."""
     counted: bool = False
@@ -81,12 +81,12 @@ class Execution:
         self._counts = counts
 
     def runs(self, computation: Computation) -> tuple[int | None, bool]:
-        """Return how often a computation runs in one run of the module, None if a loop's trip count is unknown; and
+        """Return how often a computation runs in one call of the module, None if a loop's trip count is unknown; and
         whether only in a branch, so that this is an upper bound."""
         return self._counts.get(computation.name, (0, False))
 
     def launches(self) -> Iterator[tuple[Instruction, int | None, bool]]:
-        """Yield every instruction that launches work, in order of first execution; its executions in one run of the
+        """Yield every instruction that launches work, in order of first execution; its executions in one call of the
         module, None if a loop's trip count is unknown; and whether it lies in a branch that may not be taken, which
         makes the count an upper bound. Reads only as far as the caller iterates."""
         for computation, step in self._descend(self._steps):

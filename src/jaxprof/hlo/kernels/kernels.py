@@ -75,7 +75,7 @@ class Kernel:
     def __init__(self, instruction: Instruction, traits: KernelTraits, count: int | None, conditional: bool) -> None:
         self.instruction: Final = instruction
         self.count: Final = count
-        """Executions in one run of the module; None if a loop's trip count is unknown."""
+        """Executions in one call of the module; None if a loop's trip count is unknown."""
         self.conditional: Final = conditional
         """Whether the kernel lies in a branch that may not be taken; `count` is then an upper bound."""
         self._traits: Final = traits
@@ -265,7 +265,7 @@ def stream(module: Module) -> Iterator[Kernel]:
 
 
 def totals(module: Module) -> Cost:
-    """Return the cost of one run of `module`. Loops are multiplied; a conditional counts as its most expensive
+    """Return the cost of one call of `module`. Loops are multiplied; a conditional counts as its most expensive
     branch."""
     execution = module.once(Execution)
     by_computation: dict[str, Cost] = {}

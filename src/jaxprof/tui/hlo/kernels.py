@@ -256,7 +256,7 @@ class KernelTable(TreeView[Hashable], keys="kernels"):
         parts += [self.UNSORTED] if arranged.sort == "order" else []
         parts.append(f"share of {BASES[self.ranking.basis]}")
         if step is not None and step.bound_seconds is not None:
-            parts.append(f"a run at least {seconds(step.bound_seconds)}")
+            parts.append(f"a call at least {seconds(step.bound_seconds)}")
         return parts
 
     def select(self, number: int) -> bool:

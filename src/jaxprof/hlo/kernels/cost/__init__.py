@@ -20,7 +20,7 @@ from jaxprof.hlo.text.model import Instruction
 
 @frozen
 class Cost:
-    """Cost of an instruction, a computation, or one run of a module. Bytes are those of whole kernels
+    """Cost of an instruction, a computation, or one call of a module. Bytes are those of whole kernels
     (`jaxprof.hlo.kernels.cost.model`): an instruction inside one has none."""
 
     flops: float = 0.0

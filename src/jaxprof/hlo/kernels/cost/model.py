@@ -104,7 +104,7 @@ class CostModel:
         return NOTHING if base_opcode(opcode) in COLLECTIVES else OPAQUE
 
     def cost_of_called(self, instruction: Instruction, number: int = 0) -> Cost:
-        """Return the cost of one run of the computation that the instruction applies (a reducer, a comparator)."""
+        """Return the cost of executing once what the instruction applies (a reducer, a comparator)."""
         names = instruction.called
         if number >= len(names):
             return OPAQUE
