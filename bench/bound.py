@@ -54,15 +54,20 @@ class Judged:
         ranked = sorted(self.parts.values())
         if self.kind is None:
             return "right" if ranked[-1] - ranked[-2] < 2 * CLOSE else "unknown"
-        return "right" if self.parts.get(self.kind.removesuffix("-bound"), 0.0) > ranked[-1] - CLOSE else "wrong"
+        return "right" if self.true_share > ranked[-1] - CLOSE else "wrong"
+
+    @property
+    def true_share(self) -> float:
+        """Share of the part that was said to bound the loop; a wait is a piece of the host's."""
+        part = (self.kind or "").removesuffix("-bound")
+        return self.parts.get("host" if part == "wait" else part, 0.0)
 
     @property
     def holds(self) -> bool | None:
         if self.kind is None or self.low is None or self.high is None:
             return None
-        true = self.parts.get(self.kind.removesuffix("-bound"), 0.0)
         spread = SPREAD + self.delayed
-        return self.low - spread <= true <= self.high + spread
+        return self.low - spread <= self.true_share <= self.high + spread
 
 
 def burn(parent: int) -> None:

@@ -28,7 +28,8 @@ import jaxprof
 from jaxprof.events import STAGES
 
 CASES: Final = Path(__file__).parent / "cases"
-VERDICTS: Final = ("host-bound", "dispatch-bound", "data-bound", "copy-bound", "device-bound", "compile-bound", "idle")
+_PARTS: Final = ("host", "wait", "dispatch", "data", "copy", "device", "compile")
+VERDICTS: Final = (*(f"{part}-bound" for part in _PARTS), "idle")
 NONE: Final = "-"
 _ONE: Final = ("about", "verdict", "expect", "forbid", "allow", "lines", "mended", "needs", "path")
 _SEVERAL: Final = ("advice-not",)

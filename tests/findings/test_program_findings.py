@@ -357,6 +357,7 @@ PAIRS = {
         loop(made.line(95, 0.04, "host_busy", "plt.draw()")),
     ),
     "host_between": (loop(site(PLOT, between=True)), loop(PLOT)),
+    "host_waits": (loop(SLEEP), loop({**SLEEP, "state": "host_busy"})),
     "lock_held": (held_by(0.9), held_by(0.2)),
     "dispatch_bound": (
         [*loop(CALL), timed(100_000, 14e-6, at88=1.0)],
@@ -612,7 +613,7 @@ EDGES = {
     ),
     "twenty samples are enough for sixty per cent, and one is not": ("host_sync", brief(0.2), brief(0.01)),
     "what a loop waits for before it first works is no wait of its iterations": (
-        "host_work",
+        "host_waits",
         [STARTED, *loop(WORKERS)],
         [STARTED, *loop()],
     ),
@@ -1027,6 +1028,32 @@ def test_work_in_few_iterations_is_not_to_be_done_in_fewer(code, line):
     assert "very N iterations" in often.fix
     assert seldom.fix == under.fix
     assert "Only a few iterations" in seldom.fix
+
+
+@pytest.mark.parametrize(
+    ("call", "said", "at_most"),
+    [
+        ("time.sleep()", "the loop sleeps", False),
+        ("input()", "waits for input", True),
+        ("lock.acquire()", "waits for another thread or process", True),
+        ("open()", "waits for something outside it", True),
+        ("", "waits for something outside it: a statement without a call", True),
+        ("asleep()", "waits for something outside it", True),
+    ],
+)
+def test_a_wait_says_for_what_as_far_as_its_call_tells(call, said, at_most):
+    events = loop(made.line(95, 0.88, "waiting", call))
+    waits = only("host_waits", *events)
+    assert said in waits.message
+    assert waits.at_most == at_most
+    assert "host_work" not in codes(*events)
+
+
+def test_a_line_that_mostly_runs_is_work_with_its_waits():
+    runs, waits = (made.line(95, 0.3, state, "log.write()") for state in ("host_busy", "waiting"))
+    assert codes(*loop(runs, {**waits, "seconds": 0.1})) == ["host_work"]
+    assert codes(*loop({**runs, "seconds": 0.1}, waits)) == ["host_waits"]
+    assert only("host_waits", *loop({**runs, "seconds": 0.1}, waits)).seconds == pytest.approx(4.0)
 
 
 def test_a_librarys_loop_is_changed_where_it_is_called():

@@ -15,7 +15,7 @@ from jaxprof.session.files import with_urls
 _PARTS = {
     DEVICE: "The device computes, or the process waits in a collective",
     DATA: "Making or fetching the input",
-    HOST: "Other Python on the host",
+    HOST: "Other Python on the host, and its waits",
     DISPATCH: "Calling JAX",
     COPY: "Copies between host and device",
     COMPILE: "Compilations that were not the first of their function",

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.programs import DEVICE
+from jaxprof.analysis.programs import DEVICE, WAIT_BOUND
 from jaxprof.analysis.target import command
 from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe
@@ -330,7 +330,9 @@ def largest_gap(
     head = f"{bound.kind} {percent(bound.share)}"
     if part == DEVICE and any("imported" in run.measured for run in session.runs.values()):
         return _kernels_unexplained(session, explained, f"{head}: ", share, name)
-    seconds = totals((spot.location, spot.seconds) for spot in program.hot.spots if program.hot.part(spot) == part)
+    hot = program.hot
+    spots = hot.waits if bound.kind == WAIT_BOUND else [spot for spot in hot.spots if hot.part(spot) == part]
+    seconds = totals((spot.location, spot.seconds) for spot in spots)
     found = totals(
         (location, each.seconds or 0.0) for each in findings for location in each.places if location is not None
     )

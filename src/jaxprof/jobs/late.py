@@ -370,14 +370,14 @@ IN_STEP = 1.15
 _UNDECIDED = "cannot determine which process the others wait for: "
 _TEXTS = {
     DATA: "making or fetching its input",
-    HOST: "Python on the host",
+    HOST: "the host (Python, or a wait)",
     DISPATCH: "calling JAX",
     COPY: "copies between host and device",
     OWN_WORK: "work on its main thread",
 }
 _FIXES = {
     DATA: "Look at its input: the shard, the disk or the network of that host. Its session has the lines.",
-    HOST: "Its session has the lines: logging, checkpoints or metrics of one process, or a busy host.",
+    HOST: "Its session has the lines: logging, checkpoints or metrics of one process, a sleep, or a busy host.",
     DISPATCH: "Its session has the lines: operations outside jit, or a host with slower processors.",
     COPY: "Its session has the lines that copy.",
     OWN_WORK: "Samples do not say which of its lines that is: look at what else runs on its host.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.programs import HOST
+from jaxprof.analysis.programs import HOST, WAIT_BOUND
 from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.analysis.programs.sentences import compile_reason
 from jaxprof.analysis.programs.steps import StepFigures
@@ -14,6 +14,7 @@ from jaxprof.base.units import UNKNOWN, counted, integer, percent, scaled, secon
 from jaxprof.events import Compiled
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.programs.spots import Spot
     from jaxprof.analysis.programs.verdict import Verdict
     from jaxprof.events.finding import Finding
 
@@ -83,16 +84,23 @@ def verdict(program: ProgramResult) -> str:
         return safe(f"what bounds {at} is unknown, because {bound.why_unknown}") if bound.seconds else ""
     if bound.otherwise is None:
         hot, parts = program.hot, [f"{_share(bound)} of {at}"]
-        asleep = sum(spot.seconds for spot in hot.spots if spot.state == "waiting" and hot.part(spot) == HOST)
-        if bound.kind == f"{HOST}-bound" and asleep > hot.parts[HOST] / 2:
-            parts.append(f"asleep for {percent(asleep / hot.seconds)}")
+        if bound.kind == WAIT_BOUND:
+            parts.append(f"mostly{_longest(hot.waits, program.directory)}")
         if hot.preempted > 0.05 * hot.seconds:
             waited = percent(hot.preempted / hot.seconds)
             parts.append(f"without the {waited} of its time in which it waited for a processor")
         return safe(", ".join(parts))
     rest = bound.otherwise
     then = f"; when it works, {_share(rest)} of {at}" if rest.kind is not None else ""
-    return safe(f"{_share(bound)} of its time the program waits for work{then}")
+    waits = _longest(program.hot.asleep, program.directory)
+    return safe(f"{_share(bound)} of its time the program waits{waits}{then}")
+
+
+def _longest(waits: Sequence[Spot], directory: str) -> str:
+    """Return the call and the line of the longest wait: ` in time.sleep() at train.py:88`."""
+    longest = max(waits, key=lambda spot: spot.seconds)
+    call = longest.call or next((site.call for site in longest.sites), "")
+    return f"{f' in {call}' if call else ''} at {longest.location.short(directory)}"
 
 
 def _share(bound: Verdict) -> str:
@@ -105,7 +113,10 @@ def _share(bound: Verdict) -> str:
 def verdict_parts(program: ProgramResult) -> str:
     """Return what else the time of the loop goes to, `device 40 %, host 12 %`; an empty text if nothing does."""
     bound, hot = program.verdict, program.hot
-    others = sorted(((took, name) for name, took in hot.parts.items() if f"{name}-bound" != bound.kind), reverse=True)
+    parts = dict(hot.parts)
+    if bound.kind == WAIT_BOUND:
+        parts[HOST] -= sum(spot.seconds for spot in hot.waits)
+    others = sorted(((took, name) for name, took in parts.items() if f"{name}-bound" != bound.kind), reverse=True)
     shares = [
         f"{name} {percent(took / bound.seconds)}"
         for took, name in others

@@ -137,6 +137,12 @@ LOOPS = {
     "making data": loop(made.line(30, 0.8, "data", "prepare", under=86)),
     "Python": loop(made.line(95, 0.8, "host_busy", "plt.draw()")),
     "a file or a network": loop(made.line(95, 0.8, "waiting", "stream.write()")),
+    "a file that is written for longer than it is waited for": loop(
+        made.line(95, 0.5, "host_busy", "stream.write()"), made.line(95, 0.3, "waiting", "stream.write()")
+    ),
+    "waits that are less than the device's part": loop(
+        made.line(95, 0.2, "host_busy", "plt.draw()"), made.line(95, 0.35, "waiting", "stream.write()")
+    ),
     "single operations": loop(made.line(40, 0.8, "host_busy", "jnp.sin()", kind="dispatch", under=89)),
     "calls": loop(CALL),
     "fetching": loop(made.line(91, 0.8, "transfer", "jax.device_get()", kind="transfer")),

@@ -2,7 +2,9 @@
 
 DEVICE, DISPATCH, DATA, HOST, COPY, COMPILE = "device", "dispatch", "data", "host", "copy", "compile"
 PARTS = (DEVICE, DISPATCH, DATA, HOST, COPY, COMPILE)
-"""Parts of a loop's time. The kind of a verdict is one of these words and `-bound`."""
+"""Parts of a loop's time. The kind of a verdict is one of these words and `-bound`, or one of the next two."""
+WAIT_BOUND = "wait-bound"
+"""The host's part is the largest, and the thread was blocked for most of it."""
 
 
 def part_key(part: str) -> str:

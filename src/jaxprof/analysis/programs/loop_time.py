@@ -125,6 +125,11 @@ class HotLoop:
         return self.unknown - sum(held)
 
     @property
+    def waits(self) -> tuple[Spot, ...]:
+        """Spots of the host's part at which the thread was blocked, as in a sleep, longest first."""
+        return tuple(spot for spot in self.spots if spot.state == "waiting" and self.part(spot) == HOST)
+
+    @property
     def where(self) -> SourceLocation | None:
         """Location of the loop's first line."""
         return SourceLocation(self.key[0], self.key[2], self.key[1]) if self.key is not None else None

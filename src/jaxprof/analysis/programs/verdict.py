@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from jaxprof.analysis.programs import COMPILE, DEVICE, DISPATCH
+from jaxprof.analysis.programs import COMPILE, DEVICE, DISPATCH, HOST, WAIT_BOUND
 from jaxprof.analysis.programs.loop_time import HotLoop
 from jaxprof.analysis.programs.spots import IDLE, WORKS
+from jaxprof.base.grouping import totals
 from jaxprof.base.units import counted, percent_or_less, seconds
 from jaxprof.base.values import frozen
 
@@ -71,8 +72,20 @@ def verdict(loop: HotLoop, *, timed: bool = True) -> Verdict:
         return bound
     share = asleep / total
     low, high = interval(share, samples)
+    awake = _largest_part(_awake(loop), timed=timed)
+    return Verdict(IDLE, share, low, high, seconds=total, otherwise=awake)
+
+
+def _awake(loop: HotLoop) -> HotLoop:
+    """Return the loop without the waits for something to do that are in it."""
+    asleep = [spot for spot in loop.spots if spot in loop.asleep]
+    took = totals((loop.part(spot), spot.seconds) for spot in asleep)
     return replace(
-        bound, kind=IDLE, share=share, low=low, high=high, reason="", needs_seconds=None, seconds=total, otherwise=bound
+        loop,
+        spots=tuple(spot for spot in loop.spots if spot not in loop.asleep),
+        parts={part: max(0.0, seconds - took.get(part, 0.0)) for part, seconds in loop.parts.items()},
+        undelayed={part: max(0.0, seconds - took.get(part, 0.0)) for part, seconds in loop.undelayed.items()},
+        samples=max(0.0, loop.samples - sum(spot.samples for spot in asleep)),
     )
 
 
@@ -113,7 +126,10 @@ def _largest_part(loop: HotLoop, *, timed: bool) -> Verdict:
     low = interval(min(share, undelayed), samples)[0]
     with_waits = (most + loop.doubt(name) + loop.preempted) / loop.seconds
     high = interval(min(1.0, max(undelayed + loop.doubt(name) / total, with_waits)), samples)[1]
-    return replace(_no_verdict(loop, "", None), kind=f"{name}-bound", share=share, low=low, high=high)
+    kind, waits = f"{name}-bound", sum(spot.seconds for spot in loop.waits)
+    if name == HOST and waits > max(most / 2, rival):
+        kind, share, low, high = WAIT_BOUND, *(waits / most * each for each in (share, low, high))
+    return replace(_no_verdict(loop, "", None), kind=kind, share=share, low=low, high=high)
 
 
 def _share_without_delay(name: str, loop: HotLoop) -> float | None:

@@ -290,6 +290,7 @@ CHECKS = (
     loops.lock_held,
     loops.data_waits,
     loops.host_between,
+    loops.host_waits,
     loops.host_work,
     calls.dispatch_bound,
     compiling.many_tiny_jits,

@@ -187,4 +187,5 @@ def _calls_text(result: ProgramResult, spots: Sequence[Spot]) -> str:
     ranked = sorted(calls, key=lambda call: -calls[call])
     # parts of an expression that is already named add nothing
     whole = [call for call in ranked if not any(call != other and call in other for other in ranked)]
-    return safe(shorten(", ".join(whole[:LINES_NAMED]), 80)) if whole else "Python"
+    without = "a statement without a call" if spots[0].state == "waiting" else "Python"
+    return safe(shorten(", ".join(whole[:LINES_NAMED]), 80)) if whole else without

@@ -257,15 +257,57 @@ def _between(result: ProgramResult, spots: Sequence[Spot]) -> Iterator[Spot]:
     return (spot for spot in spots if (site := spot.site_in(result.hot.key)) is not None and site.between)
 
 
+_WAITS = {
+    re.compile(r"(^|\.)(u?sleep|pause)\(\)$"): (
+        "the loop sleeps",
+        "Leave the sleep out if nothing depends on it. What it lets pass can be waited for itself, with the sleep as "
+        "the timeout (threading.Event.wait, queue.get, select).",
+    ),
+    re.compile(r"(^|\.)(input|readline)\(\)$"): ("the loop waits for input", None),
+    re.compile(r"(^|\.)(acquire|wait|join|result)\(\)$"): ("the loop waits for another thread or process", None),
+}
+"""What calls wait for, in words, with the fix if it is not that of all waits. Whatever else was blocked waits for
+something unknown: a file, a server, a process."""
+_WAITS_FOR_SOMETHING = ("the loop waits for something outside it", None)
+
+
+@check(
+    "the loop waits on the host",
+    "The thread is blocked, by its CPU clock: it sleeps, or waits for input, a lock, another process, a file or a "
+    "server. It computes nothing meanwhile, and neither does the device once its queue is empty.",
+    "Have a thread wait for it outside the loop, from before its result is needed. That saves at most the wait, and "
+    "nothing where the next iteration depends on it.",
+    sampled=True,
+)
+def host_waits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    """Yield a finding if the thread was blocked at lines of the loop for more of their time than it ran there."""
+    every = _host_spots(result, claims)
+    took = totals(((spot.location, spot.call), spot.seconds) for spot in every)
+    blocked = totals(((spot.location, spot.call), spot.seconds) for spot in every if spot.state == "waiting")
+    spots = [spot for spot in every if 2 * blocked.get(at := (spot.location, spot.call), 0.0) > took[at]]
+    saves = sum_seconds(spots)
+    if not is_worth_changing(result, claims, spots, saves):
+        return
+    reasons = totals((_wait_of(spot), spot.seconds) for spot in spots)
+    what, fix = max(reasons, key=lambda reason: reasons[reason])
+    found = finding_of_lines(result, claims, what, spots, saves, own_fix=fix)
+    yield replace(found, at_most=fix is None)  # a sleep is left out, and other waits are for what takes as long
+
+
+def _wait_of(spot: Spot) -> tuple[str, str | None]:
+    call = spot.call or next((site.call for site in spot.sites), "")
+    return next((words for pattern, words in _WAITS.items() if pattern.search(call)), _WAITS_FOR_SOMETHING)
+
+
 @check(
     "host work in the loop that the device does not need",
-    "Logging, plots, files, statistics or sleeping inside the loop make every iteration longer.",
+    "Logging, plots, files or statistics inside the loop make every iteration longer.",
     "Do it every N iterations, after the loop, or outside it (in a thread if it waits, in a process if it computes in "
     "Python); computations on arrays can go into the compiled function.",
     sampled=True,
 )
 def host_work(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """Yield a finding if lines of the loop compute or wait on the host for nothing that its compiled functions use."""
+    """Yield a finding if lines of the loop compute on the host what its compiled functions do not use."""
     loop = result.hot
     every = _host_spots(result, claims)
     between = set(_between(result, every))
@@ -274,11 +316,10 @@ def host_work(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     saves = (1 - KEPT_SHARE) * took
     if not is_worth_changing(result, claims, spots, saves):
         return
-    waits = sum_seconds(spot for spot in spots if spot.state == "waiting") > took / 2
     lines = {site.line for spot in spots if (site := spot.site_in(loop.key)) is not None}
     read = any(spot.call or site.call for spot in spots for site in spot.sites)  # unknown without the source
     beside = "" if lines & loop.working or not read else ", and no result of this goes to the device"
-    what = f"the loop {'waits' if waits else 'works'} on the host{beside}"
+    what = f"the loop works on the host{beside}"
     fix = _SELDOM if is_seldom(result, spots) else None
     yield finding_of_lines(result, claims, what, spots, saves, own_fix=fix)
 
