@@ -73,7 +73,7 @@ def line(
     under: int | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """A line of the source in a stretch: in a loop that begins at line `loop` and, where it is in a function that is
+    """A line of the source in a window: in a loop that begins at line `loop` and, where it is in a function that is
     called there, `under` another line of it."""
     place = {"file": f"{FOLDER}/train.py", "line": under or number, "function": "main"}
     sites = [] if loop is None else [{**place, "call": call, "loop_line": loop, "last_line": 99}]
@@ -84,7 +84,7 @@ def line(
 def sampled(
     began: float, seconds: float, states: dict[str, float], lines: list[dict[str, Any]] | None = None
 ) -> e.ProgramSampled:
-    """A stretch that begins `began` seconds after the program."""
+    """A sample window that begins `began` seconds after the program."""
     told = []
     sites = []
     for one in lines or []:
@@ -98,7 +98,7 @@ def sampled(
 
 
 def steady(count: int, states: dict[str, float], lines: list[dict[str, Any]] | None = None) -> list[e.Event]:
-    """`count` stretches of a second each, all alike."""
+    """`count` windows of a second each, all alike."""
     first = sampled(0, 1.0, states, lines)
     moments = (BEGAN + second for second in range(count))
     return [replace(first, began_seconds=moment, monotonic_seconds=moment + 1.0) for moment in moments]

@@ -103,7 +103,7 @@ _LOGIN = (
     r"""(?<![\w.+/@-])(?!(?i:author|by|cc|contact|email|from|mailto|sip|to):|\d+:)[\w.+-]{1,64}:"""
     r"""(?!\d+@)[^\s@/:"']{3,}@(?=(?!sha\d)(?:localhost|[\w-]+[.:/]))"""
 )
-"""`user:password@host` without a scheme; neither a place in a file nor the digest of a container image."""
+"""`user:password@host` without a scheme; neither a position in a file nor the digest of a container image."""
 _SHORT_LOGIN = r"(?:(?<!\S)-u|(?<=:thin:))(?!\d+:)([\w.+@-]{1,64}[:/])[^\s@]{3,}"
 """`curl -ubob:X` and `jdbc:oracle:thin:scott/X@host`."""
 _JOINED_OPTION = r"(?<!\S)-p(?!-)([^\s/]{6,512})(?!\S)"

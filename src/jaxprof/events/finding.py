@@ -1,5 +1,5 @@
-"""A finding: one thing that is worth changing, with its cost, its places, and the command that verifies a fix; and the
-entry of the catalogue, which holds for all findings of its code.
+"""A finding: one thing that is worth changing, with its cost, source locations and a command that verifies a fix; and
+its entry of the catalogue, which holds for all findings of its code.
 
 A check reports what it has seen; `explain` adds what only the whole session shows: the share, the interval, the code
 line, and how to measure again.

@@ -346,7 +346,7 @@ OF_FINDING: Facts[Any] = (
     Fact("bytes", BYTES, "Traffic of one call that it accounts for; for a program, memory that it holds"),
     Fact("others", LIST, "More lines with the same finding", lambda finding: [other.text for other in finding.others]),
 )  # fmt: skip
-"""Facts of every finding beside its sentence and its place."""
+"""Facts of every finding beside its sentence and its source location."""
 HEADER: Facts[Any] = (
     Fact("id", TEXT, "Identity of the session, whatever its file is called", "header.session"),
     Fact("created", MOMENT, "When it was begun, in UTC", "header.created"),

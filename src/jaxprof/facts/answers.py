@@ -188,7 +188,7 @@ _SETTINGS: Facts[SettingsInForce] = (
         Fact("key", TEXT, "The key, as Textual names it", itemgetter(1)),
         Fact("source", TEXT, "The file that it is from", itemgetter(2)),
     )),
-    Fact("clashes", ROWS, "Keys that two actions of one place have", inside=(
+    Fact("clashes", ROWS, "Keys that two actions of one screen or list have", inside=(
         Fact("key", TEXT, "The key, as people write it"),
         Fact("actions", LIST, "The two actions"),
     )),

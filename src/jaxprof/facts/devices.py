@@ -206,7 +206,7 @@ DEVICES: Facts[ListedDevice] = (
         Fact("core_count", NUMBER, "Cores or multiprocessors"),
         Fact("compute_capability", TEXT, "Compute capability of an NVIDIA GPU"),
         Fact("uuid", TEXT, "Its UUID"),
-        Fact("pci_bus_id", TEXT, "Its place on the bus"),
+        Fact("pci_bus_id", TEXT, "Its address on the bus"),
         Fact("machine_index", TEXT, "Its number in nvidia-smi; 3.0 is a MIG instance of GPU 3"),
         Fact("fault", TEXT, "Why it does not work at all"),
         Fact("xids", NUMBERS, "Numbers of the errors that NVIDIA's driver wrote into the kernel's log since boot"),

@@ -137,7 +137,7 @@ class KernelRow(NamedTuple):
 
 KERNELS: Facts[KernelRow] = (
     NAME,
-    *within("static", (Fact("number", INDEX, "Its place in the order of execution, from 0"), *RANKED)),
+    *within("static", (Fact("number", INDEX, "Its position in the order of execution, from 0"), *RANKED)),
     _SHARE,
     *only_if("measured", *within("measured", (fact for fact in MEASURED if fact is not _SHARE))),
 )  # fmt: skip

@@ -51,7 +51,7 @@ def _at_peak(key: str) -> Callable[[Liveness], Any]:
 
 _PEAK: Facts[Liveness] = (
     Fact("instruction", TEXT, "The HLO instruction", _at_peak("instruction")),
-    Fact("position", INDEX, "Its place in the order of the entry, from 0", _at_peak("position")),
+    Fact("position", INDEX, "Its position in the order of the entry, from 0", _at_peak("position")),
     Fact("instructions", COUNT, "Instructions of the entry", "length"),
     Fact("bytes", BYTES, "Size of what is alive there", _at_peak("bytes")),
     *within(lambda schedule: schedule.points[schedule.peak_at], _SOURCE),

@@ -125,7 +125,7 @@ SAMPLES = Relation(
             "run (blocked calls), dispatch, pipelined, transfer_in, transfer_out; alone, settling: calls outside the "
             "turns of a run, whose figures are those of alone where it has the warning disturbed",
         ),
-        Fact("number", INDEX, "Its place in the series of the run, from 1, in the order of time"),
+        Fact("number", INDEX, "Its position in the series of the run, from 1, in the order of time"),
         Fact("launch", INDEX, "Which of the run's fresh processes took it, from 1"),
         Fact("block", INDEX, "Number of its turn: the blocks of all runs of a session have one order"),
         Fact("seconds", SECONDS, "Time of one call"),

@@ -79,7 +79,7 @@ class Source:
 
 @frozen
 class Problem:
-    """A place that could not be read, and what was expected there. The rest of the module is still read."""
+    """A part of the text that could not be read, and what was expected there. The rest of the module is still read."""
 
     line: int
     """Line in the given file or text, counted from 1."""
@@ -91,7 +91,7 @@ class Problem:
 
 
 class Frame(NamedTuple):
-    """One call: a place in a source file. Lines count from 1; 0 and empty text mean unknown."""
+    """One call: a line of a source file. Lines count from 1; 0 and empty text mean unknown."""
 
     file: str
     function: str

@@ -46,7 +46,7 @@ class SettingDifference:
 
 @frozen
 class TextDifference:
-    """Differences between two modules; empty if they differ only in names, numbers or places."""
+    """Differences between two modules; empty if they differ only in names, numbers or source locations."""
 
     header: tuple[SettingDifference, ...]
     computations: tuple[ComputationLines, ...]

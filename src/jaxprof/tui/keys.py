@@ -182,7 +182,7 @@ GROUPS: dict[str, KeyGroup] = {
     "text_pane": KeyGroup("Kernels: text, searched", (
         Key("search", "slash", "search", "Search", "Search with a regular expression", priority=True),
         *_MATCHES,
-        Key("back", "m:comma", "history", "Back", "Go back to the previous place"),
+        Key("back", "m:comma", "history", "Back", "Go back to what was shown before"),
     )),
     "profile": KeyGroup("Timeline and memory", (
         Key("capture", "w", "capture", "Capture", "Capture the program, which has no profile yet", FIRST),
@@ -332,7 +332,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("source", "enter", "source", "Source", "The line that it was called from"),
     )),
     "source": KeyGroup("Source lines", (
-        Key("copy", "y", "copy", "Copy", "Copy the place, file:line"),
+        Key("copy", "y", "copy", "Copy", "Copy the source location, file:line"),
     )),
 }
 # fmt: on

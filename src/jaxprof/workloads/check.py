@@ -124,7 +124,7 @@ def _compare_leaf(path: str, output: Any, expected: Any, tolerance: float, *, el
     errors = _Errors()
     for start in range(0, whole, _CHUNK):
         errors.add(start, flat_got[start : start + _CHUNK], flat_right[start : start + _CHUNK], scales)
-    wrong, excess, at = errors.verdict(scales)
+    wrong, excess, at = errors.count_wrong(scales)
     relative = math.inf if errors.unlike else errors.largest / (scales.largest or 1.0)
     index = ", ".join(str(int(number)) for number in np.unravel_index(at, right.shape))
     report = CheckReported(
@@ -209,7 +209,7 @@ class _Errors:
         self._worst = max(self._worst, _peak(excess, start), key=lambda peak: peak[0])
         self._worst_itself = max(self._worst_itself, _peak(itself, start), key=lambda peak: peak[0])
 
-    def verdict(self, scales: _Scales) -> tuple[int, float, int]:
+    def count_wrong(self, scales: _Scales) -> tuple[int, float, int]:
         """Return how many numbers are wrong, the largest error divided by the accepted one, and the index of that."""
         if not self._wrong and scales.is_elementwise and self._inexact > max(1.0, MOST_INEXACT * self._compared):
             return self._inexact, *self._worst_itself

@@ -23,10 +23,10 @@ STRETCHES = st.lists(st.dictionaries(st.sampled_from(e.PROGRAM_STATES), DURATION
 
 
 @given(STRETCHES, DURATIONS)
-def test_the_time_line_adds_up_whatever_was_seen(stretches, wall):
-    ends = list(accumulate(sum(states.values()) for states in stretches))
-    began = [0.0, *ends][: len(stretches)]
-    sampled = [made.sampled(at, sum(states.values()), states) for at, states in zip(began, stretches, strict=True)]
+def test_the_time_line_adds_up_whatever_was_seen(windows, wall):
+    ends = list(accumulate(sum(states.values()) for states in windows))
+    began = [0.0, *ends][: len(windows)]
+    sampled = [made.sampled(at, sum(states.values()), states) for at, states in zip(began, windows, strict=True)]
     found = made.result(*sampled, wall=wall)
     assert sum(share.seconds for share in found.timeline) == pytest.approx(found.wall_seconds, abs=1e-6)
     assert all(share.seconds >= 0 for share in found.timeline)

@@ -92,8 +92,8 @@ def test_factors_that_no_float_holds_make_the_cost_unknown():
     ("lines", "message"),
     [
         (1, "1 place cannot be read (line 11)"),
-        (2, "2 places cannot be read (line 11, 12)"),
-        (5, "5 places cannot be read (line 11, 12, 13 and 2 more)"),
+        (2, "2 parts cannot be read (line 11, 12)"),
+        (5, "5 parts cannot be read (line 11, 12, 13 and 2 more)"),
     ],
 )
 def test_places_that_cannot_be_read(lines, message):

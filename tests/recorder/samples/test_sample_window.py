@@ -1,4 +1,4 @@
-"""The states of a stretch add up to it, whatever the samples say."""
+"""The states of a window add up to it, whatever the samples say."""
 
 from dataclasses import replace
 
@@ -96,7 +96,7 @@ def test_lock_of_our_own_thread_is_no_device_time(own, lost):
 
 
 def test_running_time_at_waits_needs_timed_lines():
-    """Samples come where the lock is free; 0.6 s of the processor's time were somewhere in the pass."""
+    """Samples come where the lock is free; 0.6 s of the processor's time were somewhere in the iteration."""
 
     def kinds(*waits, timed=None):
         lines = _window(waits, RAN).event(1.0, None, timed=timed).lines
@@ -178,10 +178,10 @@ _samples = st.tuples(
 @given(st.lists(_samples, max_size=12), st.floats(0.0, 30.0), st.one_of(st.none(), st.floats(0.0, 30.0)))
 def test_states_always_add_up(samples, length, own):
     """Also where our own thread had the lock."""
-    stretch = SampleWindow(5.0)
+    window = SampleWindow(5.0)
     for kind, seconds, running, stages, busy, stage in samples:
-        stretch.add(Seen(kind, _line(1)), seconds, running=running, stages=stages, stage=stage, busy_seconds=busy)
-    event = stretch.event(5.0 + length, own)
+        window.add(Seen(kind, _line(1)), seconds, running=running, stages=stages, stage=stage, busy_seconds=busy)
+    event = window.event(5.0 + length, own)
     assert abs(sum(event.states.values()) - length) < 1e-6
     assert set(event.states) <= set(PROGRAM_STATES)
     assert all(value >= 0 for value in event.states.values())

@@ -82,13 +82,13 @@ def _record(work, ledger=None):
         work(sampler)
     finally:
         sampler.stop()
-    stretches = [event for event in events if isinstance(event, e.ProgramSampled)]
+    windows = [event for event in events if isinstance(event, e.ProgramSampled)]
     states = {}
-    for before, after in pairwise(stretches):
+    for before, after in pairwise(windows):
         assert after.began_seconds == before.monotonic_seconds
-    for stretch in stretches:
-        assert sum(stretch.states.values()) == pytest.approx(stretch.monotonic_seconds - stretch.began_seconds)
-        for state, seconds in stretch.states.items():
+    for window in windows:
+        assert sum(window.states.values()) == pytest.approx(window.monotonic_seconds - window.began_seconds)
+        for state, seconds in window.states.items():
             states[state] = states.get(state, 0.0) + seconds
     return events, states
 

@@ -26,29 +26,29 @@ from jaxprof.hlo.text.model import Instruction
 
 @check(
     "vmap made a grouped convolution",
-    "A convolution whose kernels differ along the batch of vmap becomes one convolution with a group for each of them. "
+    "A convolution whose filters differ along the batch of vmap becomes one convolution with a group for each of them. "
     "Libraries run many small groups at a fraction of the rate of one ordinary convolution.",
-    "Take the networks or images one after another at this line, jax.lax.map(f, (kernels, inputs)) in place of "
-    "jax.vmap(f)(kernels, inputs): each is then an ordinary convolution. If all kernels see the same input, vmap over "
-    "the kernels alone (in_axes=(0, None)) makes one ordinary convolution with more outputs.",
+    "Take the networks or images one after another at this line, jax.lax.map(f, (filters, inputs)) in place of "
+    "jax.vmap(f)(filters, inputs): each is then an ordinary convolution. If all filters see the same input, vmap over "
+    "the filters alone (in_axes=(0, None)) makes one ordinary convolution with more outputs.",
     saves="part",
 )
 def grouped_convolution(scene: Scene) -> Iterator[Finding]:
-    """Find convolutions that are not differentiated: the gradient of a kernel in `lax.map` is a convolution with the
+    """Find convolutions that are not differentiated: the gradient of a filter in `lax.map` is a convolution with the
     whole image for its window, which is slower than the groups."""
     convolutions = [kernel for kernel in scene.kernels if kernel.kind == "convolution"]
     if any(kernel.path.direction for kernel in convolutions):
         return
     kernels = [
-        kernel for kernel in convolutions if (groups := _groups(kernel)) > 1 and _has_own_kernels(kernel, groups)
+        kernel for kernel in convolutions if (groups := _groups(kernel)) > 1 and _has_own_filters(kernel, groups)
     ]
     if not kernels or (share := scene.share(kernels)) < WORTH:
         return
     groups = _groups(kernels[0])
     yield module_finding(
-        f"vmap over the kernels made {counted(len(kernels), 'convolution')} of {groups} groups: "
+        f"vmap over the filters made {counted(len(kernels), 'convolution')} of {groups} groups: "
         f"{scaled(flops_of(kernels), 'FLOP')} a call, {percent(share)} of the program's work, in small groups and with "
-        "kernels and images rearranged before",
+        "filters and images rearranged before",
         tuple(kernel.name for kernel in kernels),
     )  # fmt: skip
 
@@ -58,8 +58,8 @@ def _groups(kernel: Kernel) -> int:
     return max((number for count in counts for number in count), default=1)
 
 
-def _has_own_kernels(kernel: Kernel, groups: int) -> bool:
-    """Return whether the convolution's kernel is an array with a dimension more, one entry for each group: vmap put it
+def _has_own_filters(kernel: Kernel, groups: int) -> bool:
+    """Return whether the convolution's filter is an array with a dimension more, one entry for each group: vmap put it
     together. The groups of a network's own grouped or depthwise convolution are no dimension of its weights."""
     for value in values_of(kernel.instruction):
         if "feature_group_count" not in value.instruction.attributes:

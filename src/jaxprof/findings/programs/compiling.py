@@ -227,9 +227,9 @@ _NEEDED = (
 )
 
 
-def _users_first(*places: SourceLocation | None) -> tuple[SourceLocation | None, ...]:
-    """Return the places with those in a library's files last, because they are not the reader's to change."""
-    return tuple(sorted(places, key=lambda place: place is not None and PACKAGE.search(place.file) is not None))
+def _users_first(*locations: SourceLocation | None) -> tuple[SourceLocation | None, ...]:
+    """Return the locations, those in a library's files last: they are not the reader's to change."""
+    return tuple(sorted(locations, key=lambda at: at is not None and PACKAGE.search(at.file) is not None))
 
 
 @check(

@@ -165,10 +165,10 @@ def lines_of(result: ProgramResult, spots: Sequence[Spot]) -> tuple[SourceLocati
 
 def _lines_text(result: ProgramResult, spots: Sequence[Spot]) -> str:
     """Return text such as `: train.py:91 (6.0 s), train.py:95 (1.2 s)`; empty for a line the finding names."""
-    places = seconds_by(spots, lambda spot: spot.location)
-    if list(places) == [loop_line(result, spots[0])] or (result.hot.library and len(places) == 1):
+    lines = seconds_by(spots, lambda spot: spot.location)
+    if list(lines) == [loop_line(result, spots[0])] or (result.hot.library and len(lines) == 1):
         return ""
-    named = [f"{at.short(result.directory)} ({seconds(took, 2)})" for at, took in places.items()]
+    named = [f"{at.short(result.directory)} ({seconds(took, 2)})" for at, took in lines.items()]
     more_lines = len(named) - LINES_NAMED
     more = f" and {counted(more_lines, 'more line')}" if more_lines > 0 else ""
     return f": {safe(', '.join(named[:LINES_NAMED]))}{more}"

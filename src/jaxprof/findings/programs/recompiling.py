@@ -193,7 +193,7 @@ def _varying_operations(result: ProgramResult, claims: Claims) -> Iterator[Findi
             f"`{safe(name)}`, outside any jit, was compiled again for {integer(count)} other shapes: "
             f"{safe(shorten(varying, _NAMED_WIDTH))}{others} ({seconds(took)}, {percent(result.of_wall(took))} of the "
             "wall time)",
-            (max(by_line, key=lambda place: by_line[place]),),
+            (max(by_line, key=lambda line: by_line[line]),),
             own_fix=f"{_shape_fix(most)} jax.jit alone does not help: it compiles for each shape as well.",
             seconds=took,
             saves_seconds=_padding_saves(most, took),

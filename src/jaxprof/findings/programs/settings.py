@@ -134,12 +134,12 @@ def cache_never_found(result: ProgramResult, claims: Claims) -> Iterator[Finding
     took = sum(row.compile_seconds or 0.0 for row in missed)
     if not why or any(row.cache == "hit" for row in result.compiles) or took < NEW_CACHE_SHARE * claims.work:
         return
-    places = (window.debug_settings_at.get(_CACHE_FOLDER) for window in reversed(result.sample_windows))
+    locations = (window.debug_settings_at.get(_CACHE_FOLDER) for window in reversed(result.sample_windows))
     yield Finding(
         f"the persistent compilation cache had none of {counted(sum(row.count for row in missed), 'program')}, and its "
         f"folder is new at each start ({_NEW_FOLDERS.get(why, why)}): {seconds(took)} of backend compilation are "
         "repeated each time",
-        (next(filter(None, places), None),),
+        (next(filter(None, locations), None),),
         seconds=sum(row.compile_seconds or 0.0 for row in claims.free_rows(missed)) or None,
     )
 

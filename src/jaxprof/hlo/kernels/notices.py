@@ -19,7 +19,7 @@ from jaxprof.hlo.text.syntax import operand_names, skip_blank
 
 
 def problems(module: Module) -> tuple[Problem, ...]:
-    """Return every place that could not be read, in the order of the lines."""
+    """Return every part that could not be read, in the order of the lines."""
     found = [
         Problem(instruction.line, message, instruction.text[:200])
         for computation in _scan(module)[0]
@@ -163,7 +163,7 @@ def _of_contents(module: Module) -> Iterator[Notice]:
     if unread:
         lines = and_more([integer(problem.line) for problem in unread], _NAMED)
         count = len(unread)
-        message = f"{counted(count, 'place')} cannot be read (line {lines})"
+        message = f"{counted(count, 'part')} cannot be read (line {lines})"
         yield Notice("unreadable", f"{message}: {unread[0].message}: {' '.join(unread[0].text.split())[:60]!r}")
     missing: set[str] = set()
     for computation in doubtful:

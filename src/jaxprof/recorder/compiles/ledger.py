@@ -70,7 +70,7 @@ class Ledger:
         self._lock = threading.RLock()
         """Guards `_waiting`. The program's threads take it."""
         self._over: deque[tuple[CompilationRow, int, SourceLocation]] = deque()
-        """Rows that are over and not emitted, each with number and place of the cache clears before its end."""
+        """Rows that are over and not emitted, each with number and location of the cache clears before its end."""
         self._emitting = threading.RLock()
         """Only ever tried, never waited for: the thread that holds it explains and emits what is over. If a signal
         handler of the program raises before the lock can be given back, its thread can still take it again."""

@@ -103,7 +103,7 @@ class Classifier:
         before its loop compiles there, and is called by the same name in the loop."""
         self._compiled_lines: dict[tuple[str, int], int] = {}
         """Bytes of the NumPy arguments of the compiled function called at a file and line."""
-        self._work = _WorkPlaces()
+        self._work = _WorkInstructions()
 
     def classify(self, stack: Stack) -> Seen:
         key = stack.key
@@ -122,8 +122,8 @@ class Classifier:
 
     def at_line(self, code: CodeType, line: int, head: int) -> tuple[str, UserLine]:
         """Return the kind and the call of a line that no sample saw running, from the source alone. `head`: first line
-        of the loop. Of a line that may fetch an array, `walker.step(float(action))`, the source does not say what
-        takes the time."""
+        of the loop. A line that may fetch an array, `walker.step(float(action))`, is `UNSEEN`: the source does not show
+        what takes the time."""
         spans = self._work.spans(code)
         if any(span[0] <= line <= span[1] for span in spans):
             kind = UNSEEN if self.is_shared(code, line) else CALL
@@ -163,7 +163,7 @@ class Classifier:
             self._seen.clear()
 
     def note_compiled_line(self, file: str, line: int, numpy_bytes: int = 0) -> None:
-        """Note that a user's function called from that line was compiled, with so many bytes of NumPy arguments."""
+        """Note that a user's function called from that line was compiled, with this size of NumPy arguments."""
         size = self._compiled_lines.get((file, line), -1)
         if len(self._compiled_lines) < _SITES_AT_MOST and size < numpy_bytes:
             self._compiled_lines[file, line] = numpy_bytes
@@ -297,12 +297,12 @@ class Classifier:
         return False
 
 
-class _WorkPlaces:
+class _WorkInstructions:
     """Instructions of the user's functions under which JAX is at work, from which follows which code around them feeds
     it. Keeping the code objects keeps their ids valid.
 
     A sample sees work only where it takes time. A step that is much shorter than the wait for its data is hardly ever
-    seen, so its place is also taken from its compilation, and from the names that a loop calls."""
+    seen, so its instruction is also taken from its compilation, and from the names that a loop calls."""
 
     def __init__(self) -> None:
         self._offsets: dict[int, tuple[CodeType, set[int]]] = {}
@@ -382,7 +382,7 @@ def _is_builtin(spot: CallSpot) -> bool:
 
 
 def _may_be_compiled(stack: Stack, spot: CallSpot) -> bool:
-    """Whether the innermost instruction calls something of which only the name is known."""
+    """Whether the innermost instruction calls something that only its name identifies."""
     if not spot.is_call or spot.method in _INPUT_OUTPUT or _is_builtin(spot):
         return False
     frame = stack.frames[0]

@@ -38,10 +38,10 @@ class _Statement:
 
 @frozen
 class _Region:
-    """The statements of the innermost loop around a place with a call of JAX's work, else of its function or module."""
+    """The statements of the innermost loop with a call of JAX's work, else of the function or module."""
 
     here: _Statement
-    """The statement at the place."""
+    """The statement at the position."""
     statements: list[_Statement]
     working: dict[int, _Statement]
     """Those with calls of the work, by id."""
@@ -52,7 +52,7 @@ class _Region:
         return frozenset[str]().union(*(statement.gives for statement in self.working.values()))
 
     def reach(self, names: Iterable[str], *, but: _Statement | None = None) -> set[str]:
-        """Return the names of what is made of the values of `names`, outside the work and the statement `but`."""
+        """Return the names of values computed from those of `names`, outside the work and the statement `but`."""
         reached, growing = set(names), True
         while growing:
             before = len(reached)
@@ -64,7 +64,7 @@ class _Region:
 
     @property
     def is_fed(self) -> bool:
-        """Whether what the place makes becomes an argument of the work."""
+        """Whether what is computed there becomes an argument of the work."""
         # `trainer.book()` next to `trainer.step()` changes the trainer, and does not feed the step
         receivers = not isinstance(self.here.node, ast.Expr)
         taken = (_takes(statement, self.calls, receivers=receivers) for statement in self.working.values())
@@ -72,7 +72,7 @@ class _Region:
 
     @property
     def needs_results(self) -> bool:
-        """Whether the place is given something that is made of the work's results: it cannot run ahead of them."""
+        """Whether what is computed there uses the work's results, so that it cannot run ahead of them."""
         if id(self.here) in self.working:
             return True
         given = {name for node in ast.walk(self.here.node) if isinstance(node, ast.Call) for name in _arguments(node)}
@@ -101,8 +101,7 @@ def is_between(file: str, at: Span, work: Iterable[Span]) -> bool:
 
 
 def _region(file: str, at: Span, work: Iterable[Span]) -> _Region | bool | None:
-    """Return the statements around a place; True if it is within a call of the work, None if the source does not show
-    it."""
+    """Return the statements around `at`; True within a call of the work, None if the source does not show it."""
     tree = tree_of(file)
     if tree is None:
         return None
@@ -157,7 +156,7 @@ def has_other_work(file: str, line: int, work: Iterable[Span]) -> bool:
 
 
 def is_all_work(file: str, at: Span, work: Sequence[Span]) -> bool:
-    """Return whether the loop around a place only counts, and does nothing but calls of JAX's `work` and waits for
+    """Return whether the loop around a position only counts, and does nothing but calls of JAX's `work` and waits for
     results: `for _ in range(n): y = step(x); y.block_until_ready()`. Attributes and indices may run Python."""
     around = list(statements_around(tree_of(file), lambda part: is_within(at, span_of(part))))
     loop = around[-2] if len(around) > 1 else None
@@ -254,7 +253,7 @@ def _begins_at(loop: ast.For | ast.AsyncFor | ast.While, line: int) -> bool:
 
 
 def statements_around(tree: ast.Module | None, holds: Callable[[ast.stmt], bool]) -> Iterator[ast.stmt]:
-    """Yield the statements that hold a place, outermost first."""
+    """Yield the statements around a position, outermost first."""
     node: ast.AST | None = tree
     while node is not None and (inner := next(filter(holds, _children(node)), None)) is not None:
         yield inner

@@ -338,8 +338,8 @@ class MonitoredLines:
             self._replaced = []
 
     def _set(self, code: CodeType, *, spell: bool) -> None:
-        """Set the events that Python reports for this code. An event that is switched on again is so at all places,
-        including those at which its callback had switched it off."""
+        """Set the events that Python reports for this code. Switching an event on again switches it on at every
+        instruction, also where its callback had switched it off."""
         events = monitoring().events
         wanted = 0
         if self._watched is not None and self._watched[0] is code:

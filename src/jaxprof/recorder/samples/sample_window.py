@@ -316,7 +316,7 @@ class SampleWindow:
         return self._as_kind(key, key[1])
 
     def _as_kind(self, key: _Key, kind: str) -> _Key:
-        """Return the same place with another kind, for a thread that runs."""
+        """Return the key with another kind, for a thread that runs."""
         self.paths.setdefault((kind, *key[2:]), self.paths.get(key[1:], ()))
         return (STATES[kind][0], kind, *key[2:])
 
@@ -403,7 +403,7 @@ class SampleWindow:
                     lines.pop(key)
 
     def _leaf(self, key: _Key, timed: TimedLoop, line: int) -> _Leaf:
-        """Return the place where a sample's time is known most closely: in the innermost timed function."""
+        """Return the most closely timed line of a sample: that of the innermost timed function."""
         for code, number in self.paths.get(key[1:], ()):
             if code is timed.loop.code:
                 break

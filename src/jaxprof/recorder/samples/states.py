@@ -80,7 +80,7 @@ class UserLine:
 
 @frozen
 class Site:
-    """A place in one of the user's loops, or of a library's: the line in that loop's function, with the call in it."""
+    """The line in the function of a loop (of the user's or a library's) that was executed, with the call in it."""
 
     at: LoopSite
     loop: Loop | None = field(default=None, compare=False, repr=False)
@@ -103,7 +103,7 @@ class Seen:
     """A key of `STATES`."""
     line: UserLine | None = None
     sites: tuple[Site, ...] = ()
-    """The places in the user's loops around the line, innermost first."""
+    """The lines in the loops around the line, innermost first."""
     implicit: str = ""
     """Direction of an implicit copy; empty if there is none."""
     path: tuple[tuple[CodeType, int], ...] = field(default=(), compare=False, repr=False)

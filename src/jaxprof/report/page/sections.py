@@ -200,7 +200,7 @@ def live_memory(picture: MemoryPicture | None) -> Iterator[Drawing]:
     peak = f"; peak memory {bytes_(picture.peak_bytes)} by the {picture.source}" if picture.source != SCHEDULE else ""
     caption = f"live size over the schedule, an estimate: at most {bytes_(max(picture.live_bytes))}{peak}"
     x = list(range(len(sizes)))
-    yield lines(caption, "place in the schedule", x, "bytes", [("live", sizes)], stepped=True)
+    yield lines(caption, "position in the schedule", x, "bytes", [("live", sizes)], stepped=True)
 
 
 def runs_section(session: Session) -> Iterator[Section]:

@@ -298,13 +298,13 @@ def _origins(kernel: Kernel, width: int, sources: Mapping[str, str], around: int
         facts += source_facts(first.source, width, sources, function, around, first.library)
     if kernel.op_name:
         facts += hang(Content(""), kernel.op_name, width, "$text-muted")
-    by_place: dict[HloSourceLocation | None, Origin] = {}
+    by_source: dict[HloSourceLocation | None, Origin] = {}
     for origin in located:
-        by_place.setdefault(origin.source, origin)
-    others = [*list(by_place.values())[1:], *(origin for origin in kernel.origins if origin.source is None)]
+        by_source.setdefault(origin.source, origin)
+    others = [*list(by_source.values())[1:], *(origin for origin in kernel.origins if origin.source is None)]
     if others:
         how = "that it runs" if kernel.runs_kernels else "fused into it"
-        facts.append(heading("Also from", f"{counted(len(others), 'more place')} {how}"))
+        facts.append(heading("Also from", f"{counted(len(others), 'more location')} {how}"))
         for origin in others[:MOST_LISTED]:
             where = origin.source
             at = cell(where.short if where is not None else UNKNOWN, min(24, max(12, width // 3)), "$code-name")
@@ -414,7 +414,7 @@ def group_facts(group: KernelGroup, width: int, sources: Mapping[str, str]) -> l
 
 
 def finding_facts(opened: OpenedModule, finding: Finding, width: int) -> list[FactLine]:
-    facts = [heading(finding.code.replace("-", " "), counted(len(finding.kernels), "place"))]
+    facts = [heading(finding.code.replace("-", " "), counted(len(finding.kernels), "instruction"))]
     wanted = frozenset(finding.kernels[:MOST_LISTED])
     by_name = {kernel.name: kernel for kernel in opened.kernels or () if kernel.name in wanted}
     for name in finding.kernels[:MOST_LISTED]:

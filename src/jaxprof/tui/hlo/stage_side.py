@@ -145,7 +145,7 @@ class CodeView(RowList[int], keys="text"):
         elif at <= self._left:
             self._shift(0 if at + 8 < self._room else at - 1)
 
-    # -- names and places -------------------------------------------------------------------------------------
+    # -- names and positions -------------------------------------------------------------------------------------
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str | None:
         if action == "choose" and not isinstance(self.document, HloDocument):
@@ -248,7 +248,7 @@ class StageSide(Guarded, Vertical, keys="text_pane"):
         if self.view.history:
             self.view.go(self.view.history.pop())
         else:
-            self.say("no place to go back to", timeout=3)
+            self.say("nothing to go back to", timeout=3)
 
     def kernel_at_cursor(self) -> tuple[str, str] | None:
         document = self.view.document

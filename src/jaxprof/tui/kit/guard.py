@@ -204,7 +204,7 @@ async def _call(node: MessagePump, callback: Callable[..., Any], *args: Any, **k
 
 
 _reported: WeakKeyDictionary[App[Any], dict[str, float]] = WeakKeyDictionary()
-"""When each failure was last reported (monotonic clock), by app and by the place where it escaped."""
+"""When each failure was last reported (monotonic clock), by app and by the method that it escaped from."""
 
 
 def report(node: MessagePump, error: Exception, where: str) -> None:

@@ -93,12 +93,12 @@ def line_plot(
     gutter = max(map(columns, numbers.values()), default=0)
     canvas = Canvas(width - gutter - 1, height - 3)
     for line in lines:
-        places = [
+        fractions = [
             (x_scale.fraction(x), y_scale.fraction(y))
             for x, y in line.points
             if math.isfinite(x_scale.fraction(x)) and math.isfinite(y_scale.fraction(y))
         ]
-        dots = [canvas.dot_at(x, y) for x, y in places]
+        dots = [canvas.dot_at(x, y) for x, y in fractions]
         for dot in dots:
             canvas.dot(*dot, line.style)
         for start, end in pairwise(dots) if line.joined else ():

@@ -89,7 +89,7 @@ class SourceLines(TextDialog, keys="source"):
 
     def __init__(self, where: SourceLocation, sources: Mapping[str, str]) -> None:
         """`sources`: the digests that the session has of source files, by path."""
-        super().__init__(location_in_full(where), keys=f"{key_of('source.copy')} copies the place")
+        super().__init__(location_in_full(where), keys=f"{key_of('source.copy')} copies the location")
         self._where = where
         self._unread = _why_unread(where.file, sources)
         self._lines = lines_around(replace(where, line=where.line or 1), sources, AROUND)

@@ -81,7 +81,7 @@ def _name(buffer: LiveValue) -> str:
 
 
 Size = tuple[float, int]
-"""A place, in instructions of a schedule or in seconds, and the bytes alive from there on."""
+"""A position, in instructions of a schedule or in seconds, and the bytes alive from there on."""
 
 
 def size_plot(points: Sequence[Size], at: int | None, across: Axis, what: str, width: int, height: int) -> Content:

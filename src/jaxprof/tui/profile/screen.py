@@ -214,7 +214,7 @@ class ProfileScreen(ViewsScreen, keys="profile"):
             with Vertical(id="overview-pane"):
                 yield OverviewList(id="overview")
             yield TimelinePane(id="timeline-pane")
-            lines = (TimeTree("line", "place", id="flame"), TimeTree("line", "main cost", id="lines"))
+            lines = (TimeTree("line", "location", id="flame"), TimeTree("line", "main cost", id="lines"))
             for widget in (TimePane(id="time"), *lines, TimeTree("phase or pass", "stage", id="compile")):
                 with Vertical(id=f"{widget.id}-pane", classes="box") as box:
                     box.border_title = VIEWS[widget.id or ""]
