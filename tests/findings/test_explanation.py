@@ -79,6 +79,8 @@ def captured_program():
     return fold(made.HEADER, [*recorded, *(replace(event, run="c" + event.run) for event in profile())])
 
 
+UNSEEN = made.line(88, 0.9, "host_busy", "jnp.sin()", kind="dispatch")
+"""A line of a loop that no finding is about."""
 HALF_IDLE = [e.StepsDevice(device="gpu:0", busy_seconds=4e-3, span_seconds=8e-3)]
 DOUBT = e.TrustReported(
     run="r1", kind="imported", rows=[e.TrustCheck(code="sum", verdict="doubt", message="busy for 20%")]
@@ -91,10 +93,19 @@ def to_explain():
         "compilations that are not kept are what is left to save": made.session(*mostly_compiling(6.0)),
         "compilations that take a third": made.session(*mostly_compiling(3.0)),
         "compilations that are kept": made.session(*mostly_compiling(6.0, "hit")),
-        "what the program itself can change comes instead": made.session(
+        "what the program itself can change for less time comes after them": made.session(
             *mostly_compiling(6.0, "off", *made.shaped(5))
         ),
-        "kernels of a capture window come instead": with_window(),
+        "what costs more than they do comes before them": made.session(
+            *mostly_compiling(6.0, "off", *made.shaped(40, compile_seconds=0.2))
+        ),
+        "kernels of a capture window come after them": with_window(),
+        "what is unexplained of a short loop does not lead before them": made.session(
+            *mostly_compiling(9.0), *(made.sampled(at, 0.9, {"host_busy": 0.9}, [UNSEEN]) for at in (10, 11, 12))
+        ),
+        "it does before those that take less of the work": made.session(
+            *mostly_compiling(4.0), *(made.sampled(at, 0.9, {"host_busy": 0.9}, [UNSEEN]) for at in (10, 11, 12))
+        ),
         "seconds of another finding are no compilations to keep": made.session(
             made.compiled(cache="off", operations=2_000, compile_seconds=2.6),
             made.compiled(cache="off", operations=900, compile_seconds=5.5),

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.jobs.findings import JobFigures
 
-_DOUBTFUL = ("large_program",)
-"""Findings that may be about something that cannot be changed."""
 _SMALL_BESIDE = 0.25
 """Share of the largest unexplained part below which a finding does not lead."""
 
@@ -82,7 +80,9 @@ def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Ex
         if part is not None and part[1] > largest:
             note, share = part
             small = largest < max(SMALL, _SMALL_BESIDE * share)
-            leads = small and not any(each.fault for each in found) and not _has_bad_capture(session)
+            # a missing cache explains nothing of the loop, and costs more than any: `_CACHE_SHARE` of all work
+            first = any(each.fault or each.code == "cache_off" for each in found)
+            leads = small and not first and not _has_bad_capture(session)
             items = [replace(note, leads=True), *items] if leads else [*items, note]
             if note.command.startswith("jaxprof script"):  # it says what a capture would show
                 items = [item for item in items if not (isinstance(item, Abstention) and item.code == "no_capture")]
@@ -109,13 +109,10 @@ def make_explanation(
     concern next to nothing of what they are about, such as the loop of `program`, come last."""
     from_file = session.from_file
     findings = [replace(item, from_file=from_file and bool(item.verify)) for item in items if isinstance(item, Finding)]
-    # Another finding reports the cost already: kernels that copy, by their name, the copies in a capture's steps; and
-    # whatever else costs avoidable time, the missing cache, which nearly every run has. The constants of a program have
-    # the line of their function where its recording has them, too.
+    # Another finding reports the cost already: kernels that copy, by their name, the copies in a capture's steps. The
+    # constants of a program have the line of their function where its recording has them, too.
     costly = {finding.code for finding in findings if finding.seconds}
     left_out = {"copies_in_steps"} if "host_transfer" in costly else set()
-    if costly - {"cache_off", *_DOUBTFUL}:
-        left_out.add("cache_off")
     largest: dict[str, int] = {}
     for finding in findings:
         largest[finding.code] = max(finding.bytes or 0, largest.get(finding.code, 0))
