@@ -91,12 +91,12 @@ def test_factors_that_no_float_holds_make_the_cost_unknown():
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (1, "1 place cannot be read (line 11)"),
+        (1, "1 part cannot be read (line 11)"),
         (2, "2 parts cannot be read (line 11, 12)"),
         (5, "5 parts cannot be read (line 11, 12, 13 and 2 more)"),
     ],
 )
-def test_places_that_cannot_be_read(lines, message):
+def test_parts_that_cannot_be_read(lines, message):
     line = "z = f32[] constant(0)"
     (found,) = notices(module(_WHOLE.replace(line, "what is this\n  " * lines + line)))
     assert (found.code, found.serious) == ("unreadable", True)
