@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.programs import DEVICE, WAIT_BOUND
 from jaxprof.analysis.target import command
 from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe
@@ -319,6 +318,8 @@ def largest_gap(
     explained = {(each.run, kernel) for each in findings if each.seconds for kernel in each.kernels}
     if program is None:
         return _kernels_unexplained(session, explained, "", 1.0, name)
+    from jaxprof.analysis.programs import DEVICE, WAIT_BOUND
+
     bound = program.verdict.otherwise or program.verdict
     part = (bound.kind or "").removesuffix("-bound")
     if bound.share is None or program.wall_seconds <= 0:

@@ -14,7 +14,6 @@ from jaxprof.base.text import safe
 from jaxprof.base.units import UNKNOWN, bytes_, integer, percent, ratio, scaled, seconds
 from jaxprof.events import PassTimes, StepTimes, TrustCheck
 from jaxprof.facts import RUN, Fact, column, pick
-from jaxprof.facts.answers import OF_PROGRAMS, view_of
 from jaxprof.report.renderers import WIDE, Headline, Piece, Prose, Table, join_tables, report_lines
 from jaxprof.session import Run, Session
 
@@ -74,6 +73,8 @@ def to_text(session: Session) -> str:
 
 def view_table(session: Session, view: str) -> Table[Any]:
     """Return the view of every run as a table for CSV, a row for each of its items."""
+    from jaxprof.facts.answers import view_of
+
     items = view_of(view)
     parts = ((run.id, items.of(session, run) or ()) for run in session.runs.values())
     return join_tables(RUN.key, items.facts, parts)
@@ -81,7 +82,7 @@ def view_table(session: Session, view: str) -> Table[Any]:
 
 def view_text(session: Session, view: str) -> str:
     """Return the view of every run that has it as text; the kernels of a profile are one table."""
-    if view in OF_PROGRAMS:
+    if view not in REPORTS:
         from jaxprof.report.program import program_view_text
 
         return program_view_text(session, view)

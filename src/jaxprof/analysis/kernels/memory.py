@@ -98,8 +98,6 @@ def device_memory(session: Session, device: str) -> int | None:
 def memory_of_run(session: Session, run_id: str) -> MemoryPicture | None:
     """Return the memory of a run; None without a program and without an out-of-memory failure. The schedule is read
     once for each text, in a few milliseconds. Raises KeyError for an unknown run."""
-    from jaxprof.analysis.runs.ceilings import device_elsewhere
-
     run = session.runs[run_id]
     message = message_of(run)
     asked = run.buffers.asked_bytes if run.buffers is not None else None
@@ -118,6 +116,8 @@ def memory_of_run(session: Session, run_id: str) -> MemoryPicture | None:
         picture = MemoryPicture(REQUEST, None, {}, message.buffers if message is not None else (), (), asked)
     else:
         return None
+    from jaxprof.analysis.runs.ceilings import device_elsewhere
+
     absent = device_elsewhere(run)
     device_bytes = absent.memory_bytes if absent is not None else device_memory(session, run.plan.device)
     return replace(picture, device_bytes=device_bytes)

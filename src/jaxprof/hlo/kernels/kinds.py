@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Sequence
 
 from jaxprof.base.values import frozen
-from jaxprof.hlo.kernels.attention import scores_before
 from jaxprof.hlo.kernels.cost import is_matmul, is_product, library
 from jaxprof.hlo.kernels.dataflow import Value
 from jaxprof.hlo.kernels.opcodes import ARITHMETIC, COLLECTIVES, CONTROL, FREE, TRANSCENDENTAL, base_opcode
@@ -122,10 +121,13 @@ def _of_fusion(fusion: Instruction, inside: Sequence[Instruction]) -> KernelKind
     working = [instruction for instruction in inside if instruction.opcode not in FREE]
     opcodes = {instruction.opcode for instruction in working}
     dots = sum(is_product(instruction) for instruction in working)
-    for value in values_in((fusion,)) if dots >= 2 and {"reduce", "exponential"} <= opcodes else ():
-        scores = scores_before(value) if is_product(value.instruction) else None
-        if scores is not None and scores.fusions[:1] == (fusion,):
-            return KernelKind("attention", target)
+    if dots >= 2 and {"reduce", "exponential"} <= opcodes:
+        from jaxprof.hlo.kernels.attention import scores_before
+
+        for value in values_in((fusion,)):
+            scores = scores_before(value) if is_product(value.instruction) else None
+            if scores is not None and scores.fusions[:1] == (fusion,):
+                return KernelKind("attention", target)
     if dots or "convolution" in opcodes:
         return KernelKind("GEMM" if dots else "convolution", target)
     for opcode in _HEAVY:
