@@ -15,10 +15,9 @@ from jaxprof import events as e
 from jaxprof.analysis.runs import run_result
 from jaxprof.analysis.runs.run_result import COUNTED, cost_of_call, result, results
 from jaxprof.analysis.runs.speedup import _turn_blocks
-from jaxprof.analysis.runs.sweeps import sweep_groups
 from jaxprof.hlo.kernels.kernels import kernels
 from jaxprof.hlo.stages import modules
-from jaxprof.report.runs import break_even_text
+from jaxprof.report.runs import break_even_text, sweep_groups
 from jaxprof.session.run import RunLaunch, Turn
 from tables import rows
 

@@ -12,7 +12,6 @@ from jaxprof.analysis.kernels.measured import kernels_of, measure_kernels
 from jaxprof.analysis.kernels.memory import SCHEDULE, MemoryPicture, memory_of_run
 from jaxprof.analysis.runs.run_result import ONCE_PHASES, RunResult
 from jaxprof.analysis.runs.speedup import steady_samples
-from jaxprof.analysis.runs.sweeps import sweep_groups
 from jaxprof.analysis.timeline.flame import PICOSECONDS, FlameGraph, kernel_flame, program_flame
 from jaxprof.analysis.timeline.profile import programs_of
 from jaxprof.base.grouping import thin_out
@@ -25,7 +24,7 @@ from jaxprof.report.page.elements import ROWS_KEPT, Drawing, Element, Section, h
 from jaxprof.report.program import TIME_LINE, ledger, program_report, time_line_rows
 from jaxprof.report.program_words import words
 from jaxprof.report.renderers import Table
-from jaxprof.report.runs import group_report, groups, rows_of_group, sweep_report
+from jaxprof.report.runs import group_report, groups, rows_of_group, sweep_groups, sweep_report
 from jaxprof.report.session_text import REPORTS, passes_table
 from jaxprof.session import Run, Session
 from jaxprof.stats.summary import histogram, modes_text

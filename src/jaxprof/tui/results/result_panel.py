@@ -15,7 +15,6 @@ from textual.content import Content
 
 from jaxprof.analysis.runs.run_result import RunResult
 from jaxprof.analysis.runs.speedup import steady_samples
-from jaxprof.analysis.runs.sweeps import SweepGroup
 from jaxprof.analysis.runs.warnings import unstable_text, worst_element
 from jaxprof.base.text import safe, safe_lines, shorten
 from jaxprof.base.units import UNKNOWN, bytes_, counted, integer, scaled, seconds
@@ -24,7 +23,7 @@ from jaxprof.facts import Facts, column, pick
 from jaxprof.facts.runs import RUNS, RunRow
 from jaxprof.findings.compare.session_difference import environment_facts
 from jaxprof.report.renderers import Table
-from jaxprof.report.runs import BREAK_EVEN, CHECK, MODES, RunGroup, one_time_text, sweep_table
+from jaxprof.report.runs import BREAK_EVEN, CHECK, MODES, RunGroup, SweepGroup, one_time_text, sweep_table
 from jaxprof.session import Run, Session
 from jaxprof.session.run import IMPORTED
 from jaxprof.tui.kit.drawing import hang, whole_parts, wrap_content

@@ -14,13 +14,12 @@ from textual.content import Content
 
 from jaxprof.analysis.kernels.memory import peak_memory
 from jaxprof.analysis.runs.run_result import RunResult, cost_of_call, is_uncounted, prompt_cost, result
-from jaxprof.analysis.runs.sweeps import SweepGroup, sweep_groups
 from jaxprof.base.units import UNKNOWN, bytes_, percent, ratio, scaled, seconds
 from jaxprof.events import SAMPLED_PHASES
 from jaxprof.facts import at
 from jaxprof.facts.runs import interval_text
 from jaxprof.findings.program_result import program_result
-from jaxprof.report.runs import RunGroup, break_even_text, group_runs, parameters_text
+from jaxprof.report.runs import RunGroup, SweepGroup, break_even_text, group_runs, parameters_text, sweep_groups
 from jaxprof.session import Run, Session
 from jaxprof.tui import clock
 from jaxprof.tui.kit.captures import nothing_was_run
