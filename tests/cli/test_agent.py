@@ -12,7 +12,7 @@ from cli.calling import SOURCE, understood
 from folding import written
 from jaxprof.base.operating_system import OWN_CODE
 from jaxprof.cli.commands.agent import SKILL
-from jaxprof.remote.url import URLS
+from jaxprof.remote import URLS
 from query.conftest import InThisProcess
 from report import sessions
 from tables import rows

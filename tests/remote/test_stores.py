@@ -16,8 +16,8 @@ from flaky_store import FlakyFileSystem as Flaky
 from golden import cases, held_cases
 from jaxprof.base.errors import FileRefusedError, UsageError
 from jaxprof.base.files import private_folder
+from jaxprof.remote import RemoteUrl, is_url, path_here
 from jaxprof.remote.mirror import Mirror, forget_old
-from jaxprof.remote.url import RemoteUrl, is_url, path_here
 from jaxprof.session import Session
 from jaxprof.session.files import copies_folder, url_of
 from jaxprof.session.log.reader import is_live, load

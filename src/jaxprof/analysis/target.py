@@ -128,11 +128,11 @@ def resolve(
     fit, FileRefusedError for a URL that cannot be fetched.
     """
     if "://" in word:
-        from jaxprof.remote.url import is_url
+        from jaxprof.remote import is_url
 
         if is_url(word):
             # A copy is made of what lies at a URL, and what was fetched is never code.
-            from jaxprof.remote.url import path_here
+            from jaxprof.remote import path_here
 
             if note is None:
                 path_here(word, "`jaxprof open URL` and the other commands fetch it.")
@@ -234,8 +234,8 @@ def _fetch(url: str, note: Callable[[str], None]) -> Path:
     if url in _fetched_paths:
         return _fetched_paths[url]
     from jaxprof.base.operating_system import raise_on_signals
+    from jaxprof.remote import RemoteUrl
     from jaxprof.remote.mirror import Mirror, forget_old
-    from jaxprof.remote.url import RemoteUrl
 
     forget_old(time.time())
     remote = RemoteUrl(url)

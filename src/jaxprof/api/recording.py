@@ -63,7 +63,7 @@ from jaxprof.events import (
 from jaxprof.events.runs import in_pieces
 from jaxprof.jobs.process import JobProcess
 from jaxprof.jobs.process import job_process as job_process_of_launcher
-from jaxprof.remote.url import path_here
+from jaxprof.remote import path_here
 from jaxprof.session.files import EXTENSION
 from jaxprof.session.log import Library, LogWriter, new_header
 from jaxprof.session.log.reader import is_live

@@ -13,7 +13,7 @@ from jaxprof.analysis.runs.run_result import RunResult, results
 from jaxprof.base.errors import StorageError, UsageError
 from jaxprof.base.operating_system import refuse_to_run
 from jaxprof.events import Event, Header, RunSpec, SessionClosed
-from jaxprof.remote.url import path_here
+from jaxprof.remote import path_here
 from jaxprof.session import Session as FoldedSession
 from jaxprof.session.files import EXTENSION
 from jaxprof.session.log import LogWriter, new_header

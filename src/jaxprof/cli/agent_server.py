@@ -25,7 +25,7 @@ from pydantic import Field, ValidationError
 from jaxprof.base import __version__
 from jaxprof.base.operating_system import OWN_CODE, python_words
 from jaxprof.base.text import json_text
-from jaxprof.remote.url import ALLOWED, REFUSED, URLS
+from jaxprof.remote import ALLOWED, REFUSED, URLS
 from jaxprof.report.envelope import Bounds, error_text
 
 MOST_CHARACTERS = 24_000

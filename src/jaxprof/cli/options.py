@@ -52,7 +52,7 @@ def _here(ctx: click.Context, parameter: click.Parameter, value: str | None) -> 
     """Return the path of a file or folder to write. Raises UsageError for a URL: as a path, `s3://bucket/x` would be in
     a folder `s3:`."""
     if value is not None and "://" in value:
-        from jaxprof.remote.url import path_here
+        from jaxprof.remote import path_here
 
         path_here(value, "Name a file, and copy it there.")
     return Path(value) if value is not None else None

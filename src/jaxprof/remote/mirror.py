@@ -24,7 +24,7 @@ from jaxprof.base.files import PARTIAL, PRIVATE, private_folder, replace_file
 from jaxprof.base.limits import FETCH_TIME, FETCHED, FETCHED_FILES
 from jaxprof.base.units import bytes_
 from jaxprof.base.values import frozen
-from jaxprof.remote.url import REFUSED, URLS, RemoteUrl
+from jaxprof.remote import REFUSED, URLS, RemoteUrl
 from jaxprof.session.files import FETCHED_FROM, JOB_EXTENSION, copies_folder
 
 _NO_STORES = frozenset(

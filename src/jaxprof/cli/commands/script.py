@@ -84,7 +84,7 @@ def command(
     from jaxprof.cli.plain_script import launch_job, run_process
     from jaxprof.engine.protocol import RecordingOptions
     from jaxprof.jobs.process import job_process, take_own_variables
-    from jaxprof.remote.url import is_url
+    from jaxprof.remote import is_url
     from jaxprof.runner.interpreter import find_interpreter
     from jaxprof.runner.job_launch import job_folder, options_of, read_ranks, refuse_too_many
     from jaxprof.runner.program import ProgramCommand

@@ -18,7 +18,7 @@ from jaxprof.cli.output import ExitCode, confirm, format_option, note, notes, pr
 from jaxprof.events.base import with_failures
 from jaxprof.facts import column, pick
 from jaxprof.facts.answers import ENTRY
-from jaxprof.remote.url import path_here
+from jaxprof.remote import path_here
 from jaxprof.session.log import Entry, Library
 from jaxprof.session.log.library import bytes_on_disk
 
