@@ -22,11 +22,11 @@ from jaxprof.findings.explanation import code_line, rank
 from jaxprof.findings.hlo import CHECKS, findings, line_of
 from jaxprof.findings.hlo.gradients import GRADIENT_OF_DIFFERENCES
 from jaxprof.findings.hlo.scene import Scene, lines_of
+from jaxprof.hlo.kernels import ARITHMETIC, FREE, PRODUCTS
 from jaxprof.hlo.kernels.dataflow import Value
 from jaxprof.hlo.kernels.execution import functions_of_calls
 from jaxprof.hlo.kernels.kernels import Kernel, kernels, with_running
 from jaxprof.hlo.kernels.kinds import instructions_in, platform_of, reorders
-from jaxprof.hlo.kernels.opcodes import ARITHMETIC, FREE, PRODUCTS
 from jaxprof.hlo.text.model import Instruction, Module
 from jaxprof.session import Run, Session
 from jaxprof.session.run import IMPORTED

@@ -16,7 +16,7 @@ from operator import eq
 from jaxprof.base.grouping import Existence, Pair, pair_up
 from jaxprof.base.values import frozen
 from jaxprof.hlo.fingerprint import NUMBERS, Fingerprints, diff, settings_of, split_code
-from jaxprof.hlo.kernels.opcodes import FREE, base_opcode
+from jaxprof.hlo.kernels import FREE, base_opcode
 from jaxprof.hlo.text.model import Computation, Instruction, Module
 
 _HEADER_LEFT_OUT = frozenset({"is_scheduled", "frontend_attributes", "alias_passthrough_params"})

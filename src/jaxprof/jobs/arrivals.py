@@ -138,7 +138,7 @@ def _collectives_of_hlo(session: Session) -> dict[tuple[str, str], Exchanged]:
 
 def _is_collective(op: TimelineOp, known: Mapping[tuple[str, str], Exchanged]) -> bool:
     """Return whether an op is a collective, by its program's HLO; else by its name, which begins with the opcode."""
-    from jaxprof.hlo.kernels.opcodes import COLLECTIVES, base_opcode
+    from jaxprof.hlo.kernels import COLLECTIVES, base_opcode
 
     opcode = op.name.partition(".")[0].replace("_", "-")
     return (op.module, op.name) in known or base_opcode(opcode) in COLLECTIVES

@@ -26,7 +26,7 @@ from jaxprof.base.errors import HloError
 from jaxprof.base.text import number, whole_number
 from jaxprof.base.units import counted, seconds
 from jaxprof.events import CopyTimes, KernelLaunch
-from jaxprof.hlo.kernels.opcodes import CONTROL, FREE
+from jaxprof.hlo.kernels import CONTROL, FREE
 from jaxprof.hlo.text.proto import module_message
 from jaxprof.trace.intervals import distinct, join, positions_in
 from jaxprof.trace.model import (

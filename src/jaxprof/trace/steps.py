@@ -33,7 +33,7 @@ from jaxprof.base.errors import HloError
 from jaxprof.base.text import whole_number
 from jaxprof.base.values import frozen
 from jaxprof.events import IdleCause, StepParts, StepsDevice, StepTimes
-from jaxprof.hlo.kernels.opcodes import COLLECTIVES, PRODUCTS
+from jaxprof.hlo.kernels import COLLECTIVES, PRODUCTS
 from jaxprof.hlo.text.proto import module_message
 from jaxprof.hlo.text.wire import Message
 from jaxprof.trace.executions import (

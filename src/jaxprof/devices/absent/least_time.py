@@ -27,11 +27,11 @@ from typing import TYPE_CHECKING
 
 from jaxprof.base.grouping import grouped
 from jaxprof.base.values import frozen
+from jaxprof.hlo.kernels import FINISHING
 from jaxprof.hlo.kernels.collectives import FINISHES, STARTS, Collective, collectives
 from jaxprof.hlo.kernels.cost.peaks import Roofline, roofline
 from jaxprof.hlo.kernels.execution import CallEdge, Execution
 from jaxprof.hlo.kernels.kernels import Kernel, kernels
-from jaxprof.hlo.kernels.opcodes import FINISHING
 from jaxprof.hlo.text.model import Computation, Instruction, Module
 
 if TYPE_CHECKING:

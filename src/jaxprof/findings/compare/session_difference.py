@@ -22,8 +22,8 @@ from jaxprof.base.grouping import Pair, pair_up, pairs
 from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding
 from jaxprof.findings.compare import Difference, FigureDifference, environments, exact_facts, figures
+from jaxprof.hlo.kernels import PRODUCTS
 from jaxprof.hlo.kernels.execution import Execution
-from jaxprof.hlo.kernels.opcodes import PRODUCTS
 from jaxprof.session import Run, Session
 from jaxprof.stats.comparison import TimeComparison, compare_apart, refuse
 from jaxprof.workloads import names

@@ -14,11 +14,11 @@ from jaxprof.base.units import bytes_, counted, integer, percent, scaled
 from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding
 from jaxprof.findings.hlo.scene import WORTH, Scene, check, flops_of, lines_of, module_finding
+from jaxprof.hlo.kernels import SAME_PLACE
 from jaxprof.hlo.kernels.attention import is_any_product
 from jaxprof.hlo.kernels.dataflow import Value, origin_through, sources
 from jaxprof.hlo.kernels.kernels import Kernel
 from jaxprof.hlo.kernels.kinds import values_of
-from jaxprof.hlo.kernels.opcodes import SAME_PLACE
 from jaxprof.hlo.text.model import Instruction
 
 # -- convolutions ------------------------------------------------------------------------------------------------------

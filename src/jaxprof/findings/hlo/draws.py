@@ -13,10 +13,10 @@ from jaxprof.base.units import bytes_, integer, percent, scaled
 from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding
 from jaxprof.findings.hlo.scene import WORTH, Scene, check, module_finding, total
+from jaxprof.hlo.kernels import ARITHMETIC
 from jaxprof.hlo.kernels.execution import Execution
 from jaxprof.hlo.kernels.kernels import Kernel, kernels
 from jaxprof.hlo.kernels.kinds import instructions_in
-from jaxprof.hlo.kernels.opcodes import ARITHMETIC
 from jaxprof.hlo.text.model import Instruction, Module, once_per_module
 
 _ROUNDS = 3

@@ -12,10 +12,10 @@ from jaxprof.base.units import bytes_, counted, integer, percent, ratio
 from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding
 from jaxprof.findings.hlo.scene import LARGE_BYTES, WORTH, Scene, check, module_finding, total
+from jaxprof.hlo.kernels import SAME_PLACE
 from jaxprof.hlo.kernels.dataflow import origin_through, sources
 from jaxprof.hlo.kernels.kernels import Kernel
 from jaxprof.hlo.kernels.kinds import values_of
-from jaxprof.hlo.kernels.opcodes import SAME_PLACE
 from jaxprof.hlo.source import own_frame
 from jaxprof.hlo.text.model import Instruction
 

@@ -16,11 +16,11 @@ from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding
 from jaxprof.findings.hlo.compute import TINY_BYTES
 from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, lines_of, module_finding, operations, total
+from jaxprof.hlo.kernels import FREE
 from jaxprof.hlo.kernels.cost.model import CostModel
 from jaxprof.hlo.kernels.dataflow import Value, origin_through, resolve, sources
 from jaxprof.hlo.kernels.kernels import Kernel
 from jaxprof.hlo.kernels.kinds import instructions_in, values_of
-from jaxprof.hlo.kernels.opcodes import FREE
 from jaxprof.hlo.source import Frame, own_frame
 from jaxprof.hlo.text.model import Computation, Instruction
 

@@ -10,6 +10,7 @@ from jaxprof.base.units import bytes_, counted
 from jaxprof.base.values import frozen
 from jaxprof.events import SourceLocation
 from jaxprof.events.finding import CatalogueEntry, Finding
+from jaxprof.hlo.kernels import FREE
 from jaxprof.hlo.kernels.cost import Cost
 from jaxprof.hlo.kernels.cost.model import TrafficModel
 from jaxprof.hlo.kernels.dataflow import Value
@@ -17,7 +18,6 @@ from jaxprof.hlo.kernels.execution import Execution
 from jaxprof.hlo.kernels.flow import Flow
 from jaxprof.hlo.kernels.kernels import Kernel, kernels
 from jaxprof.hlo.kernels.kinds import instructions_in
-from jaxprof.hlo.kernels.opcodes import FREE
 from jaxprof.hlo.text.model import Instruction, Module
 
 

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 
 from jaxprof.base.values import frozen
+from jaxprof.hlo.kernels import ELEMENTWISE, SAME_PLACE
 from jaxprof.hlo.kernels.cost import dimension_labels, is_product, is_spread_reduction, library, windows
 from jaxprof.hlo.kernels.dataflow import (
     Value,
@@ -28,7 +29,6 @@ from jaxprof.hlo.kernels.dataflow import (
     sources,
     upstream,
 )
-from jaxprof.hlo.kernels.opcodes import ELEMENTWISE, SAME_PLACE
 from jaxprof.hlo.text.model import Instruction
 
 

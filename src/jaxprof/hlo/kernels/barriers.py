@@ -19,12 +19,12 @@ from operator import attrgetter
 
 from jaxprof.base.values import frozen, not_collecting
 from jaxprof.hlo.files import reasons_in
+from jaxprof.hlo.kernels import COLLECTIVES, ELEMENTWISE, FREE, SAME_PLACE
 from jaxprof.hlo.kernels.cost import is_spread_reduction
 from jaxprof.hlo.kernels.dataflow import MOST_STEPS, Value, origin_through, resolve, same_elements, sources, upstream
 from jaxprof.hlo.kernels.flow import Array, Flow, Passage
 from jaxprof.hlo.kernels.kernels import MATRIX_KINDS, Kernel
 from jaxprof.hlo.kernels.kinds import HOST_KINDS, instructions_in, platform_of, reorders, values_of
-from jaxprof.hlo.kernels.opcodes import COLLECTIVES, ELEMENTWISE, FREE, SAME_PLACE
 from jaxprof.hlo.kernels.origin import op_path
 from jaxprof.hlo.shape import Shape
 from jaxprof.hlo.text.model import Instruction, Module, once_per_module

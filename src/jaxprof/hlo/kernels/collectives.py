@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from math import prod
 
 from jaxprof.base.values import frozen
+from jaxprof.hlo.kernels import COLLECTIVES, base_opcode
 from jaxprof.hlo.kernels.kernels import Kernel, kernels
 from jaxprof.hlo.kernels.kinds import instructions_in
-from jaxprof.hlo.kernels.opcodes import COLLECTIVES, base_opcode
 from jaxprof.hlo.text.model import Instruction, Module
 
 

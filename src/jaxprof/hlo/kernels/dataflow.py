@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Set
 from typing import NamedTuple
 
-from jaxprof.hlo.kernels.opcodes import ELEMENTWISE, FINISHING, NAMING
+from jaxprof.hlo.kernels import ELEMENTWISE, FINISHING, NAMING
 from jaxprof.hlo.shape import Shape
 from jaxprof.hlo.text.model import Instruction
 

@@ -19,10 +19,10 @@ from typing import TypeAlias
 from jaxprof.base.grouping import grouped
 from jaxprof.base.text import whole_number
 from jaxprof.base.values import frozen
+from jaxprof.hlo.kernels import CONTROL, FINISHING, FREE
 from jaxprof.hlo.kernels.cost.library import runs_nothing
 from jaxprof.hlo.kernels.dataflow import Value, origin_through, resolve, sources
 from jaxprof.hlo.kernels.kinds import platform_of
-from jaxprof.hlo.kernels.opcodes import CONTROL, FINISHING, FREE
 from jaxprof.hlo.text.model import Computation, Instruction, Module, once_per_module
 
 _MOST_RUNS = (1 << 63) - 1

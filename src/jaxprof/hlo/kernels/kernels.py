@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from jaxprof.base.grouping import grouped
 from jaxprof.base.values import frozen, not_collecting
+from jaxprof.hlo.kernels import ARITHMETIC, CONTROL, PRODUCTS, SAME_PLACE, TRANSCENDENTAL, base_opcode
 from jaxprof.hlo.kernels.cost import NOTHING, Cost
 from jaxprof.hlo.kernels.cost.model import CostModel, TrafficModel
 from jaxprof.hlo.kernels.execution import CallEdge, Execution, calls_of, is_one_kernel
 from jaxprof.hlo.kernels.kinds import instructions_in, kind_of, platform_of
-from jaxprof.hlo.kernels.opcodes import ARITHMETIC, CONTROL, PRODUCTS, SAME_PLACE, TRANSCENDENTAL, base_opcode
 from jaxprof.hlo.kernels.origin import HloSourceLocation, OpPath, Origin, Origins, op_path, origins_of
 from jaxprof.hlo.shape import Shape
 from jaxprof.hlo.text.model import Instruction, Module

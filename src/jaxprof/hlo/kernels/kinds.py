@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from jaxprof.base.values import frozen
+from jaxprof.hlo.kernels import ARITHMETIC, COLLECTIVES, CONTROL, FREE, TRANSCENDENTAL, base_opcode
 from jaxprof.hlo.kernels.cost import is_matmul, is_product, library
 from jaxprof.hlo.kernels.dataflow import Value
-from jaxprof.hlo.kernels.opcodes import ARITHMETIC, COLLECTIVES, CONTROL, FREE, TRANSCENDENTAL, base_opcode
 from jaxprof.hlo.shape import HOST_MEMORY
 from jaxprof.hlo.text.model import Instruction, Module, once_per_module
 

@@ -28,10 +28,10 @@ from jaxprof.base import values
 from jaxprof.base.grouping import grouped, peaks
 from jaxprof.base.values import frozen
 from jaxprof.events import HeldBuffer
+from jaxprof.hlo.kernels import ARITHMETIC, NAMING, TRANSCENDENTAL
 from jaxprof.hlo.kernels.cost.model import is_update_of_parameter
 from jaxprof.hlo.kernels.execution import Execution
 from jaxprof.hlo.kernels.kinds import platform_of
-from jaxprof.hlo.kernels.opcodes import ARITHMETIC, NAMING, TRANSCENDENTAL
 from jaxprof.hlo.shape import HOST_MEMORY, MAIN_MEMORY, Shape
 from jaxprof.hlo.text.model import Computation, Instruction, Module
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from jaxprof.base.units import and_more, counted, integer
 from jaxprof.base.values import frozen
-from jaxprof.hlo.kernels.opcodes import CONTROL
+from jaxprof.hlo.kernels import CONTROL
 from jaxprof.hlo.shape import parse_shape
 from jaxprof.hlo.source import Problem
 from jaxprof.hlo.text.model import Computation, Instruction, Module, once_per_module

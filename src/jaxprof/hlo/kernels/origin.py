@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jaxprof.base.files import is_own
 from jaxprof.base.values import frozen, not_collecting
-from jaxprof.hlo.kernels.opcodes import CONTROL
+from jaxprof.hlo.kernels import CONTROL
 from jaxprof.hlo.source import Frame, own_and_library
 from jaxprof.hlo.text.record import Metadata, plain_instructions, read_metadata
 

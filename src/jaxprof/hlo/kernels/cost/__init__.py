@@ -13,7 +13,7 @@ from dataclasses import replace
 from math import gcd, isqrt, prod
 
 from jaxprof.base.values import frozen
-from jaxprof.hlo.kernels.opcodes import PRODUCTS
+from jaxprof.hlo.kernels import PRODUCTS
 from jaxprof.hlo.shape import Shape
 from jaxprof.hlo.text.model import Instruction
 

@@ -21,6 +21,17 @@ from dataclasses import replace
 from math import ceil, inf, log2, prod
 from operator import attrgetter
 
+from jaxprof.hlo.kernels import (
+    ARITHMETIC,
+    COLLECTIVES,
+    CONTROL,
+    ELEMENTWISE,
+    FINISHING,
+    FREE,
+    MOVING,
+    TRANSCENDENTAL,
+    base_opcode,
+)
 from jaxprof.hlo.kernels.cost import (
     NOTHING,
     OPAQUE,
@@ -34,17 +45,6 @@ from jaxprof.hlo.kernels.cost import (
     windows,
 )
 from jaxprof.hlo.kernels.cost.library import SPLITS, first_leaf
-from jaxprof.hlo.kernels.opcodes import (
-    ARITHMETIC,
-    COLLECTIVES,
-    CONTROL,
-    ELEMENTWISE,
-    FINISHING,
-    FREE,
-    MOVING,
-    TRANSCENDENTAL,
-    base_opcode,
-)
 from jaxprof.hlo.shape import HOST_MEMORY, MAIN_MEMORY, Shape
 from jaxprof.hlo.text.model import Computation, Instruction
 
