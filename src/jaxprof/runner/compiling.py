@@ -9,7 +9,7 @@ from jaxprof.analysis.kernels.hlo_program import CompileOptions, HloProgram, pro
 from jaxprof.analysis.target import Target
 from jaxprof.base.errors import UsageError, WorkerError
 from jaxprof.base.units import counted
-from jaxprof.devices.absent.machine import parse_mesh, parse_targets
+from jaxprof.devices.absent import parse_mesh, parse_targets
 from jaxprof.runner.interpreter import find_interpreter
 from jaxprof.runner.new_session import report_location
 from jaxprof.runner.planning import HOST, PlanOptions, find_workloads, plan_compiles, read_settings

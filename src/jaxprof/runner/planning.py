@@ -11,7 +11,7 @@ from jaxprof.analysis.target import Target, wrong_kind
 from jaxprof.base.errors import UsageError, not_found, unknown_name
 from jaxprof.base.units import seconds
 from jaxprof.base.values import frozen
-from jaxprof.devices.absent.machine import AbsentDevices
+from jaxprof.devices.absent import AbsentDevices
 from jaxprof.engine.protocol.request import OpenTraceRequest
 from jaxprof.events import DEFAULT_BUDGET_SECONDS, DEFAULT_LAUNCHES, ComparisonPlanned, RunSpec, Scalar
 from jaxprof.runner.interpreter import Interpreter

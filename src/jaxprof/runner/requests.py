@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from jaxprof.analysis.target import whole_word
 from jaxprof.devices import Device
-from jaxprof.devices.absent import wheels
-from jaxprof.devices.absent.machine import target_config
+from jaxprof.devices.absent import target_config, wheels
 from jaxprof.devices.inventory.machine import gather, local_devices
 from jaxprof.devices.inventory.placement import WorkerEnvironment, worker_environment
 from jaxprof.engine.protocol.request import CompileRequest, Request, RunRequest

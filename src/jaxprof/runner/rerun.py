@@ -19,7 +19,7 @@ from pathlib import Path
 
 from jaxprof.base.errors import UsageError, unknown_name
 from jaxprof.base.text import REDACTED
-from jaxprof.findings.explanation import comparison_command
+from jaxprof.findings import comparison_command
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.session import Run, Session
 from jaxprof.session.files import is_fetched

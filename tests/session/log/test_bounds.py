@@ -14,13 +14,13 @@ from jaxprof.facts import recorder
 from jaxprof.facts.answers import OF_PROGRAMS, facts_of_view
 from jaxprof.facts.runs import RUNS, run_rows
 from jaxprof.facts.session_tree import to_dict
+from jaxprof.report import Table, csv_lines
 from jaxprof.report import session_text as views
 from jaxprof.report.envelope import json_pieces
-from jaxprof.report.renderers import Table, csv_lines
 from jaxprof.report.session_text import to_text
 from jaxprof.session import Session
 from jaxprof.session.log import Library
-from jaxprof.session.log.codec import (
+from jaxprof.session.log.lines import (
     LARGEST_FLOAT,
     LARGEST_INTEGER,
     are_bounded,

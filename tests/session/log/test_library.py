@@ -16,7 +16,7 @@ from jaxprof.base.errors import StorageError, UsageError
 from jaxprof.session.files import copies_folder, lasting_name, state_folder
 from jaxprof.session.log import Library, LogWriter, new_header
 from jaxprof.session.log.library import read_entry
-from jaxprof.session.log.reader import is_live
+from jaxprof.session.log.lines import is_live
 from report import sessions
 
 

@@ -20,9 +20,8 @@ from jaxprof.base.errors import FileRefusedError
 from jaxprof.base.files import open_regular
 from jaxprof.session import Session
 from jaxprof.session.log import Follower, LogWriter, load, new_header, reader
-from jaxprof.session.log.codec import encode_header
 from jaxprof.session.log.library import read_entry
-from jaxprof.session.log.reader import events_of, read_header
+from jaxprof.session.log.lines import encode_header, events_of, read_header
 from report import sessions
 
 PLAN = sessions.plan("r1", "jit", "jit")

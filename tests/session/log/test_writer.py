@@ -23,8 +23,7 @@ from jaxprof.events import LogLine, SessionClosed
 from jaxprof.session import Session
 from jaxprof.session.log import Library, LogWriter, load, new_header
 from jaxprof.session.log import writer as log_writer
-from jaxprof.session.log.codec import encode_header
-from jaxprof.session.log.reader import is_live
+from jaxprof.session.log.lines import encode_header, is_live
 from report import sessions
 from waiting import SLOWER
 

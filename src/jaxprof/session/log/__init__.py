@@ -8,14 +8,14 @@ from jaxprof.base import lazy_names
 
 if TYPE_CHECKING:
     from jaxprof.session.log.library import Entry, Library
-    from jaxprof.session.log.reader import Follower, load
+    from jaxprof.session.log.lines import Follower, load
     from jaxprof.session.log.writer import LogWriter, new_header
 
 __all__ = ["Entry", "Follower", "Library", "LogWriter", "load", "new_header"]
 
 _HOME = {
     **dict.fromkeys(("Entry", "Library"), "library"),
-    **dict.fromkeys(("Follower", "load"), "reader"),
+    **dict.fromkeys(("Follower", "load"), "lines"),
     **dict.fromkeys(("LogWriter", "new_header"), "writer"),
 }
 
