@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding
-from jaxprof.findings.explanation import Explanation
+from jaxprof.findings import Explanation
 
 NET = Path(__file__).parent / "net"
 _ROUNDING = 1e-15

@@ -30,7 +30,7 @@ from jaxprof.hlo.text import parse
 from jaxprof.session import Session
 from jaxprof.session.files import HOME_VARIABLE
 from jaxprof.session.log import load
-from jaxprof.session.log.codec import encode_header, encode_line
+from jaxprof.session.log.lines import encode_header, encode_line
 from jaxprof.trace.sources import read_profile
 from jaxprof.trace.summary import events_of
 from report import sessions

@@ -80,7 +80,7 @@ def rolled_up(path):
 def csv_of(table, most=5):
     """The first rows of an Arrow table."""
     from jaxprof.query.execution import rows_table
-    from jaxprof.report.renderers import csv_lines
+    from jaxprof.report import csv_lines
 
     rows = map(list, zip(*(column.to_pylist() for column in table.slice(0, most).columns), strict=True))
     return _LONG_NUMBER.sub(

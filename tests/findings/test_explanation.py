@@ -32,8 +32,8 @@ from jaxprof.analysis.kernels import module_of
 from jaxprof.analysis.kernels.measured import longest_kernel
 from jaxprof.analysis.runs.ceilings import of_call
 from jaxprof.events.finding import Finding
+from jaxprof.findings import rank
 from jaxprof.findings.catalogue import entries
-from jaxprof.findings.explanation import rank
 from jaxprof.findings.modules import KernelWeights, weights_of_call, with_cost, without_overlap
 from jaxprof.hlo.kernels.kernels import kernels
 from jaxprof.report.explain import answers

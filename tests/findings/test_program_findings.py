@@ -9,7 +9,7 @@ from folding import changed, fold
 from golden import finding_text, held_cases
 from jaxprof import events as e
 from jaxprof.events.finding import Finding
-from jaxprof.findings.explanation import rank
+from jaxprof.findings import rank
 from jaxprof.findings.program_result import program_result
 from jaxprof.findings.programs.claims import Claims
 from jaxprof.report.program_words import condition

@@ -6,13 +6,13 @@ from types import SimpleNamespace
 import pytest
 from explained_sessions import step
 
+import jaxprof.findings as model
 import program_events as made
 from analysis.made_runs import planned, session
 from golden import figures_text, held_cases
 from jaxprof import events as e
 from jaxprof.events.finding import Finding
 from jaxprof.findings import derive, runs
-from jaxprof.findings import explanation as model
 from jaxprof.session import Run, Session
 
 GIVEN = {"target": "f.py:step", "arguments": ("f32[8]", "3")}

@@ -11,8 +11,7 @@ import sys
 import pytest
 
 from jaxprof.base.errors import JaxprofError
-from jaxprof.devices.absent import wheels
-from jaxprof.devices.absent.machine import chip, target_config
+from jaxprof.devices.absent import chip, target_config, wheels
 from jaxprof.hlo import files
 from jaxprof.hlo.text import parse, proto
 from waiting import SLOWER

@@ -13,7 +13,7 @@ from jaxprof.base.text import json_text
 from jaxprof.query import execution, sql_process
 from jaxprof.query.execution import QueriedSession, plain_value, rows_table
 from jaxprof.query.sql_process import SqlProcess
-from jaxprof.report.renderers import csv_lines, text_lines
+from jaxprof.report import csv_lines, text_lines
 from pythons import stand_in
 from query.conftest import ask, asked
 

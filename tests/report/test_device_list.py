@@ -11,8 +11,8 @@ from jaxprof.devices import Connection, Wiring
 from jaxprof.devices.inventory.machine import local_devices, merge
 from jaxprof.events import DeviceReading
 from jaxprof.facts.devices import ListedDevice, _own_name, list_devices, memory_text, state_words, title_of
+from jaxprof.report import report_lines
 from jaxprof.report.device_list import device_pieces, devices_text
-from jaxprof.report.renderers import report_lines
 
 GPU_READING = DeviceReading(
     device="cuda:0",

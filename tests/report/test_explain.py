@@ -18,13 +18,12 @@ from jaxprof import events as e
 from jaxprof.base.text import columns
 from jaxprof.base.units import parts_of, spread
 from jaxprof.events.finding import Finding
+from jaxprof.findings import Abstention
 from jaxprof.findings.derive import explanation
-from jaxprof.findings.explanation import Abstention
-from jaxprof.report import explain
+from jaxprof.report import explain, wrap
 from jaxprof.report.conclusion import conclusion, conclusion_lines, largest
 from jaxprof.report.envelope import json_pieces
 from jaxprof.report.program_words import saving
-from jaxprof.report.renderers import wrap
 from report import sessions
 
 _LONG = "a sentence that goes on and on, with figures and names, until it is longer than anybody wants to read; " * 4

@@ -9,9 +9,9 @@ from jaxprof import events as e
 from jaxprof.base.text import columns
 from jaxprof.facts.programs import VIEWS as PROGRAM_VIEWS
 from jaxprof.facts.session_tree import to_dict
+from jaxprof.report import WIDTH
 from jaxprof.report.program import letters, program_view_text, round_parts, summary_lines
 from jaxprof.report.program_words import verdict
-from jaxprof.report.renderers import WIDTH
 from jaxprof.report.session_text import to_text
 from report import sessions
 

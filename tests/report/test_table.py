@@ -15,7 +15,7 @@ from jaxprof.base.text import columns
 from jaxprof.events import SourceLocation
 from jaxprof.facts import Fact, at, column, json_schema, recorder
 from jaxprof.facts.units import BYTES, INDEX, LIST, OBJECT, SECONDS, TEXT, plain
-from jaxprof.report.renderers import PAGE, Table, csv_lines, markdown, safe_cell, text_lines, wrap
+from jaxprof.report import PAGE, Table, csv_lines, markdown, safe_cell, text_lines, wrap
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from jaxprof.hlo.kernels.barriers import barriers
 from jaxprof.hlo.kernels.kernels import kernels
 from jaxprof.hlo.text import parse
 from jaxprof.session import Session
-from jaxprof.session.log import load, reader
-from jaxprof.session.log.codec import encode_header, encode_line
+from jaxprof.session.log import lines, load
 from jaxprof.session.log.library import read_entry
+from jaxprof.session.log.lines import encode_header, encode_line
 from jaxprof.trace.lanes import lanes_of
 from jaxprof.trace.passes import compile_passes
 from jaxprof.trace.steps import steps_of
@@ -125,7 +125,7 @@ def seconds(read, path, times):
 
 @pytest.mark.parametrize("make", READERS, ids=lambda make: make.__name__)
 def test_time_grows_with_the_input(make, tmp_path, monkeypatch):
-    monkeypatch.setattr(reader, "BLOCK_BYTES", 1 << 16)
+    monkeypatch.setattr(lines, "BLOCK_BYTES", 1 << 16)
     small, large = tmp_path / "small.hlo", tmp_path / "large.hlo"
     content, read = make(1)
     small.write_bytes(content)

@@ -66,7 +66,7 @@ from jaxprof.jobs.process import job_process as job_process_of_launcher
 from jaxprof.remote import path_here
 from jaxprof.session.files import EXTENSION
 from jaxprof.session.log import Library, LogWriter, new_header
-from jaxprof.session.log.reader import is_live
+from jaxprof.session.log.lines import is_live
 
 if TYPE_CHECKING:
     from jaxprof.engine.protocol import RecordingOptions

@@ -76,7 +76,7 @@ class Session(FoldedSession):
 
     def _repr_markdown_(self) -> str:
         """Return the report for notebooks, or the beginning of a long one."""
-        from jaxprof.report.renderers import markdown
+        from jaxprof.report import markdown
         from jaxprof.report.session_text import to_text
 
         text = to_text(self)

@@ -99,8 +99,8 @@ def print_session(session: Session, path: str | Path | None) -> None:
 def print_conclusion(session: Session, path: Path | None, write: Callable[[str], None], *, indent: int = 0) -> None:
     """Print the conclusion of a session in the three lines of `report.conclusion`. `path`: where the session is; None
     if it could not be kept. `indent`: columns that `write` puts before each line."""
+    from jaxprof.report import WIDTH
     from jaxprof.report.conclusion import closing_lines
-    from jaxprof.report.renderers import WIDTH
 
     for line in closing_lines(session, path, WIDTH - indent):
         write(line)

@@ -40,7 +40,7 @@ def complete_device(incomplete: str) -> list[CompletionItem]:
 
 def complete_target_device(incomplete: str) -> list[CompletionItem]:
     """Complete devices to compile for; after a comma, the next one."""
-    from jaxprof.devices.absent.machine import CHIPS
+    from jaxprof.devices.absent import CHIPS
 
     before, comma, _ = incomplete.rpartition(",")
     return _completions(incomplete, sorted(f"{before}{comma}{chip.name}" for chip in CHIPS))

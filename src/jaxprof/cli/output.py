@@ -26,7 +26,7 @@ from jaxprof.base.text import json_escape, safe, safe_text
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jaxprof.report.renderers import Table
+    from jaxprof.report import Table
     from jaxprof.runner.rerun import Ask
 
 SIGNAL_BASE = 128
@@ -232,7 +232,7 @@ def print_text(text: str) -> None:
 
 
 def print_report(lines: Iterable[str], form: str) -> None:
-    from jaxprof.report.renderers import markdown
+    from jaxprof.report import markdown
 
     text = "\n".join(lines)
     print_text(markdown(text) if form == "markdown" else text)
@@ -274,7 +274,7 @@ def stdout_is_stderr() -> Iterator[None]:
 
 
 def print_csv(table: Table[Any]) -> None:
-    from jaxprof.report.renderers import csv_lines
+    from jaxprof.report import csv_lines
 
     print_data(csv_lines(table))
 

@@ -259,7 +259,7 @@ def launch_job(count: int, out: Path | None, *, force: bool, form: str) -> int:
 def _is_kept(path: Path, job: str) -> bool:
     """Return whether the file at `path` is a session of that job, without lost events."""
     from jaxprof.base.files import open_regular
-    from jaxprof.session.log.reader import events_of, read_header
+    from jaxprof.session.log.lines import events_of, read_header
     from jaxprof.session.log.writer import EVENTS_LOST
 
     try:
@@ -275,9 +275,9 @@ def _is_kept(path: Path, job: str) -> bool:
 def _report(folder: Path, form: str) -> None:
     from jaxprof.findings.derive import explanation_of_job
     from jaxprof.jobs.job import read_job_figures
+    from jaxprof.report import WIDTH, report_lines
     from jaxprof.report.conclusion import conclusion, conclusion_lines
     from jaxprof.report.hosts import summary
-    from jaxprof.report.renderers import WIDTH, report_lines
 
     try:
         job = read_job_figures(folder)

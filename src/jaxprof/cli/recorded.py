@@ -98,7 +98,7 @@ def open_recorded(target: Target, views: tuple[str, ...] = ()) -> Iterator[Recor
     why = f"chooses a part of a profile, and {word} is not a profile"
     refuse(("profile_run", "host"), why, "Leave it out.")
     if path.is_dir():
-        from jaxprof.session.log.reader import one_session_needed
+        from jaxprof.session.log.lines import one_session_needed
 
         raise one_session_needed(path)
 

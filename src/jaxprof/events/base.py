@@ -193,7 +193,7 @@ class Heartbeat(Event):
 
 TEXT_CHARACTERS = 64 * 1024
 """Limit for a text in an event, applied by the sender: a reader leaves out a line that is too long for it, and with the
-last event of a run it would lose the run's end. Texts that must be complete go in chunks (`events.chunks`)."""
+last event of a run it would lose the run's end. Texts that must be complete go in chunks (`events.runs`)."""
 _CHUNK = "text_chunk"
 
 

@@ -18,7 +18,7 @@ from jaxprof.facts.sessions import READING
 from jaxprof.facts.units import BYTES, COUNT, INDEX, NUMBER, NUMBERS, OBJECT, ROWS, TEXT, TRUTH
 
 if TYPE_CHECKING:
-    from jaxprof.devices.absent.machine import Chip
+    from jaxprof.devices.absent import Chip
 
 Severity = Literal["error", "warning", "note"]
 

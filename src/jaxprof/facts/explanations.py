@@ -11,7 +11,7 @@ from jaxprof.facts.units import BYTES, COUNT, FLOPS, INDEX, LIST, OBJECT, RATE, 
 
 if TYPE_CHECKING:
     from jaxprof.analysis.runs.ceilings import Utilisation
-    from jaxprof.findings.explanation import Explanation
+    from jaxprof.findings import Explanation
 
 _CODE_LINE_CHARACTERS = 100
 _KERNELS_NAMED = 3

@@ -29,7 +29,7 @@ from jaxprof.facts import (
     within,
 )
 from jaxprof.facts.units import LIST, ROWS, TEXT, TRUTH
-from jaxprof.findings.explanation import program_verification, run_verification
+from jaxprof.findings import program_verification, run_verification
 from jaxprof.findings.program_result import program_result
 from jaxprof.findings.runs import longer_run_command, warning_finding
 

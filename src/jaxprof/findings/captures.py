@@ -11,7 +11,7 @@ from jaxprof.base.text import safe
 from jaxprof.base.units import counted, percent, seconds
 from jaxprof.events import IdleCause
 from jaxprof.events.finding import CatalogueEntry, Finding, Scope
-from jaxprof.findings.explanation import Abstention
+from jaxprof.findings import Abstention
 from jaxprof.findings.modules import SLOW_KERNEL
 from jaxprof.session import Run
 

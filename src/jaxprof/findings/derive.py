@@ -17,7 +17,7 @@ from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe
 from jaxprof.base.units import and_more, counted, percent
 from jaxprof.events.finding import Finding
-from jaxprof.findings.explanation import (
+from jaxprof.findings import (
     MOST_ABSTENTIONS,
     MOST_FINDINGS,
     SMALL,

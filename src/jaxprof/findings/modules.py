@@ -18,7 +18,7 @@ from jaxprof.analysis.runs.ceilings import ceilings_for, machine_of_run, process
 from jaxprof.base.units import bytes_, integer, percent, scaled
 from jaxprof.base.values import frozen
 from jaxprof.events.finding import CatalogueEntry, Finding, Scope
-from jaxprof.findings.explanation import code_line, rank
+from jaxprof.findings import code_line, rank
 from jaxprof.findings.hlo import CHECKS, findings, line_of
 from jaxprof.findings.hlo.gradients import GRADIENT_OF_DIFFERENCES
 from jaxprof.findings.hlo.scene import Scene, lines_of

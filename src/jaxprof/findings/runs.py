@@ -20,8 +20,7 @@ from jaxprof.base.grouping import grouped
 from jaxprof.base.units import integer, seconds
 from jaxprof.events import WarningRaised
 from jaxprof.events.finding import CatalogueEntry, Finding, Scope
-from jaxprof.findings.captures import capture_abstentions, compile_findings, step_findings
-from jaxprof.findings.explanation import (
+from jaxprof.findings import (
     MOST_MODULES,
     Abstention,
     Subject,
@@ -30,6 +29,7 @@ from jaxprof.findings.explanation import (
     program_verification,
     run_verification,
 )
+from jaxprof.findings.captures import capture_abstentions, compile_findings, step_findings
 from jaxprof.findings.trials import compile_seconds_beside_none, shortening, times_tried, trial_of, work_text, xla_work
 from jaxprof.session import Run, Session
 from jaxprof.session.run import IMPORTED

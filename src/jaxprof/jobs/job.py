@@ -46,7 +46,7 @@ from jaxprof.jobs.step_grid import (
 )
 from jaxprof.session import Session
 from jaxprof.session.log import load
-from jaxprof.session.log.reader import is_live
+from jaxprof.session.log.lines import is_live
 
 if TYPE_CHECKING:
     from jaxprof.jobs.roll_ups import RolledUp

@@ -34,7 +34,7 @@ from jaxprof.jobs.folder import ROLL_UP_FOLDER, job_sessions
 from jaxprof.query.columnar import arrow_schema, arrow_table, clean_text
 from jaxprof.query.kept_columns import KeptColumns, TablesRead
 from jaxprof.query.sql_process import SqlProcess
-from jaxprof.report.renderers import Table
+from jaxprof.report import Table
 from jaxprof.session import Session
 from jaxprof.session.files import EXTENSION, with_urls
 from jaxprof.session.log import load

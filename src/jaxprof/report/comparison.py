@@ -52,8 +52,8 @@ from jaxprof.findings.compare.session_difference import (
 )
 from jaxprof.hlo.text.model import Instruction, Module
 from jaxprof.hlo.text_difference import text_difference
+from jaxprof.report import WIDE, Headline, Piece, Prose, Table, report_lines
 from jaxprof.report.program_words import words
-from jaxprof.report.renderers import WIDE, Headline, Piece, Prose, Table, report_lines
 from jaxprof.report.runs import ab_head, parameters_text, problems
 from jaxprof.session import Session
 

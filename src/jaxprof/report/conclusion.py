@@ -15,7 +15,7 @@ from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe
 from jaxprof.base.units import UNKNOWN, counted, parts_of, percent, seconds, whole_percents
 from jaxprof.base.values import frozen
-from jaxprof.report.renderers import WIDTH, wrap
+from jaxprof.report import WIDTH, wrap
 from jaxprof.session.files import lasting_name
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.analysis.runs.ab import AbResult
     from jaxprof.analysis.runs.run_result import RunResult
+    from jaxprof.findings import Explanation
     from jaxprof.findings.compare.gate import GateResult
     from jaxprof.findings.compare.session_difference import SessionDifference
-    from jaxprof.findings.explanation import Explanation
     from jaxprof.jobs.findings import JobFigures
     from jaxprof.session import Session
 
@@ -82,7 +82,7 @@ def closing_lines(session: Session, path: Path | None, width: int = WIDTH) -> It
 
 def conclusion(explanation: Explanation) -> Conclusion:
     from jaxprof.analysis.target import command
-    from jaxprof.findings.explanation import comparison_command
+    from jaxprof.findings import comparison_command
     from jaxprof.findings.trials import PROPOSED, changeable_runs
 
     cost, certainty = cost_and_certainty(explanation)

@@ -20,7 +20,7 @@ from jaxprof.facts.devices import (
     title_of,
     unused_groups,
 )
-from jaxprof.report.renderers import WIDTH, Headline, Piece, Prose, Table, text_lines, wrap
+from jaxprof.report import WIDTH, Headline, Piece, Prose, Table, text_lines, wrap
 
 
 def devices_text(rows: Sequence[ListedDevice], driver: str | None = None) -> Iterator[str]:

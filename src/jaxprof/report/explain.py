@@ -14,8 +14,8 @@ from jaxprof.base.text import columns, json_text, safe, shorten
 from jaxprof.base.units import bytes_, counted, percent, scaled, seconds
 from jaxprof.events.finding import Finding
 from jaxprof.facts import recorder
-from jaxprof.findings.explanation import Explanation
-from jaxprof.report.renderers import WIDTH, wrap
+from jaxprof.findings import Explanation
+from jaxprof.report import WIDTH, wrap
 from jaxprof.session import Session
 
 if TYPE_CHECKING:

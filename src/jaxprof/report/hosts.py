@@ -11,7 +11,7 @@ from jaxprof.facts.processes import FIGURES, PART_SECONDS
 from jaxprof.jobs.figures import UNSEEN, ProcessFigures
 from jaxprof.jobs.findings import JobFigures
 from jaxprof.jobs.late import shared
-from jaxprof.report.renderers import Headline, Piece, Prose, Table, report_lines
+from jaxprof.report import Headline, Piece, Prose, Table, report_lines
 
 
 def process_table(job: JobFigures) -> Table[ProcessFigures]:

@@ -22,10 +22,10 @@ from jaxprof.facts.units import plain
 from jaxprof.hlo.kernels.kernels import kernels
 from jaxprof.hlo.kernels.notices import NOT_OPTIMISED, Notice, notices, outline
 from jaxprof.hlo.text.model import Module
-from jaxprof.report.renderers import Table, join_tables, text_lines
+from jaxprof.report import Table, join_tables, text_lines
 
 if TYPE_CHECKING:
-    from jaxprof.devices.absent.machine import Machine
+    from jaxprof.devices.absent import Machine
     from jaxprof.hlo.kernels.cost.peaks import DevicePeaks
 
 

@@ -9,7 +9,7 @@ from jaxprof.analysis.kernels.memory import REQUEST, SCHEDULE, MemoryPicture, de
 from jaxprof.base.grouping import thin_out
 from jaxprof.base.units import bytes_, percent
 from jaxprof.facts.memory import ALIVE, BUFFERS, source_line
-from jaxprof.report.renderers import Piece, Prose, Table
+from jaxprof.report import Piece, Prose, Table
 from jaxprof.session import Session
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from jaxprof.facts.hlo import BARRIERS, COLLECTIVES, collective_rows, findings_o
 from jaxprof.hlo.kernels.barriers import barriers
 from jaxprof.hlo.kernels.kernels import kernels, totals
 from jaxprof.hlo.kernels.notices import NOT_OPTIMISED, notices
+from jaxprof.report import WIDE, Table, report_lines, text_lines
 from jaxprof.report.explain import cost_text
-from jaxprof.report.renderers import WIDE, Table, report_lines, text_lines
 
 if TYPE_CHECKING:
     from jaxprof.analysis.kernels.hlo_program import HloProgram

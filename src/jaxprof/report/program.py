@@ -17,6 +17,7 @@ from jaxprof.base.values import frozen
 from jaxprof.facts import Facts, column, pick
 from jaxprof.facts.programs import COMPILES, LINES, SHARE_OF_WALL, ProgramFact, ProgramRow, rows_of
 from jaxprof.findings.program_result import function_request, program_result
+from jaxprof.report import WIDTH, Headline, Piece, Prose, Table, report_lines, text_lines, wrap
 from jaxprof.report.program_words import (
     ARGV_WIDTH,
     cache,
@@ -32,7 +33,6 @@ from jaxprof.report.program_words import (
     widest_error,
     words,
 )
-from jaxprof.report.renderers import WIDTH, Headline, Piece, Prose, Table, report_lines, text_lines, wrap
 from jaxprof.session import Run, Session
 
 _FUNCTIONS_SHOWN = 10

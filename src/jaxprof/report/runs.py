@@ -20,7 +20,7 @@ from jaxprof.base.values import frozen
 from jaxprof.events import Scalar, WarningRaised
 from jaxprof.facts import Fact, Facts, column, pick
 from jaxprof.facts.runs import RUNS, RunRow, interval_beside, interval_text
-from jaxprof.report.renderers import Headline, Piece, Prose, Table
+from jaxprof.report import Headline, Piece, Prose, Table
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS
 from jaxprof.stats.summary import modes_text

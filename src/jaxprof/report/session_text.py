@@ -14,7 +14,7 @@ from jaxprof.base.text import safe
 from jaxprof.base.units import UNKNOWN, bytes_, integer, percent, ratio, scaled, seconds
 from jaxprof.events import PassTimes, StepTimes, TrustCheck
 from jaxprof.facts import RUN, Fact, column, pick
-from jaxprof.report.renderers import WIDE, Headline, Piece, Prose, Table, join_tables, report_lines
+from jaxprof.report import WIDE, Headline, Piece, Prose, Table, join_tables, report_lines
 from jaxprof.session import Run, Session
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from jaxprof.analysis.kernels.ranking import (
     sort_kernels,
 )
 from jaxprof.cli.commands.hlo import SORTS
+from jaxprof.devices.absent import machine_of
 from jaxprof.devices.absent.least_time import exchanges, step_time
-from jaxprof.devices.absent.machine import machine_of
 from jaxprof.hlo.kernels.cost.peaks import device
 from jaxprof.hlo.kernels.kernels import Kernel, kernels
 from jaxprof.hlo.text.parse import module

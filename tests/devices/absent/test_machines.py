@@ -6,8 +6,8 @@ import re
 import pytest
 
 from hlo.kernels.programs import looped, parameters, written
+from jaxprof.devices.absent import CHIPS, machine_for, machine_of, parse_target, target_config
 from jaxprof.devices.absent.least_time import exchange, makespan_seconds, step_time
-from jaxprof.devices.absent.machine import CHIPS, machine_for, machine_of, parse_target, target_config
 from jaxprof.hlo.kernels.collectives import collectives
 from jaxprof.hlo.kernels.cost.peaks import DEVICES, ROWS, device, device_of_kind
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from jaxprof.base.errors import JaxprofError, UsageError
-from jaxprof.devices.absent import wheels
-from jaxprof.devices.absent.machine import chip, parse_mesh, parse_target
+from jaxprof.devices.absent import chip, parse_mesh, parse_target, wheels
 from tables import rows
 
 

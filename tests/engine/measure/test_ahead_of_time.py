@@ -13,8 +13,7 @@ from engine.measure.heard import of, phases
 from golden import held_cases
 from jaxprof.analysis.target import resolve
 from jaxprof.base.errors import JaxprofError
-from jaxprof.devices.absent import wheels
-from jaxprof.devices.absent.machine import parse_targets
+from jaxprof.devices.absent import parse_targets, wheels
 from jaxprof.engine.protocol import encode_request
 from jaxprof.engine.protocol.request import CompileRequest
 from jaxprof.events import RunFinished, RunSpec, SessionClosed, TextRecorded, WarningRaised
@@ -26,7 +25,7 @@ from jaxprof.runner.planning import PlanOptions, find_workloads, plan_compiles
 from jaxprof.runner.scheduler import Scheduler
 from jaxprof.session.fold import with_text
 from jaxprof.session.log import LogWriter, new_header
-from jaxprof.session.log.codec import decode_line
+from jaxprof.session.log.lines import decode_line
 from waiting import SLOWER
 
 pytestmark = pytest.mark.process

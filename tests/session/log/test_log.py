@@ -19,7 +19,7 @@ from jaxprof import events as e
 from jaxprof.base.errors import FileRefusedError
 from jaxprof.base.files import open_regular
 from jaxprof.session import Session
-from jaxprof.session.log import Follower, LogWriter, load, new_header, reader
+from jaxprof.session.log import Follower, LogWriter, lines, load, new_header
 from jaxprof.session.log.library import read_entry
 from jaxprof.session.log.lines import encode_header, events_of, read_header
 from report import sessions
@@ -230,13 +230,13 @@ def test_an_outline_has_what_follows_a_damaged_line(kept):
 
 def test_lines_of_other_types_are_not_decoded(kept, monkeypatch):
     decoded = []
-    decode = reader.decode_line
+    decode = lines.decode_line
 
     def noted(line, *damaged):
         decoded.append(line)
         return decode(line, *damaged)
 
-    monkeypatch.setattr(reader, "decode_line", noted)
+    monkeypatch.setattr(lines, "decode_line", noted)
     read_outline(kept, ("run_closed",))
     assert decoded
     assert all(line.startswith(b'{"type":"run_closed"') for line in decoded)
@@ -252,7 +252,7 @@ def test_a_line_may_stand_across_the_blocks_that_are_read(kept, monkeypatch):
 
     whole, all_events = read_outline(kept), every()
     for block in (1, 7, 100):
-        monkeypatch.setattr(reader, "BLOCK_BYTES", block)
+        monkeypatch.setattr(lines, "BLOCK_BYTES", block)
         assert every() == all_events, "each once"
         assert figures(read_outline(kept)) == figures(whole)
     monkeypatch.setenv("JAXPROF_LIMITS", "line=4000")  # the long line of the log is left out, and what follows is not

@@ -18,7 +18,7 @@ from jaxprof.cli.commands import open_
 from jaxprof.events import ProgressMade
 from jaxprof.session import Session
 from jaxprof.session.log import Follower, LogWriter
-from jaxprof.session.log.codec import encode_line
+from jaxprof.session.log.lines import encode_line
 from jaxprof.tui import clock
 from jaxprof.tui.shell import opened_session
 from jaxprof.tui.shell.opened_session import OpenedSession, ProfileReading

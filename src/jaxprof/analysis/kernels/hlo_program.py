@@ -16,8 +16,8 @@ from jaxprof.base.values import frozen
 
 if TYPE_CHECKING:
     from jaxprof.analysis.kernels.memory import MemoryPicture
+    from jaxprof.devices.absent import Machine
     from jaxprof.devices.absent.least_time import StepTime
-    from jaxprof.devices.absent.machine import Machine
     from jaxprof.hlo.kernels.cost.peaks import DevicePeaks
     from jaxprof.hlo.stages import ModuleStages
     from jaxprof.hlo.text.model import Module

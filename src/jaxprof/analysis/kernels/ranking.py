@@ -32,8 +32,8 @@ from jaxprof.hlo.kernels.origin import (
 from jaxprof.hlo.text.model import Module
 
 if TYPE_CHECKING:
+    from jaxprof.devices.absent import Machine
     from jaxprof.devices.absent.least_time import Exchange, StepTime
-    from jaxprof.devices.absent.machine import Machine
     from jaxprof.hlo.kernels.cost.peaks import DevicePeaks, Roofline
 
 BASES = {

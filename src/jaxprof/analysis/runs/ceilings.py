@@ -36,7 +36,7 @@ from jaxprof.session.files import state_folder
 from jaxprof.session.run import IMPORTED
 
 if TYPE_CHECKING:
-    from jaxprof.devices.absent.machine import Machine
+    from jaxprof.devices.absent import Machine
     from jaxprof.hlo.kernels.cost.peaks import DevicePeaks
     from jaxprof.hlo.text.model import Module
 
@@ -113,7 +113,7 @@ def device_elsewhere(run: Run) -> DevicePeaks | None:
     """Return the absent device that a run was only compiled for; None for any other run."""
     if run.plan.how != "compile":
         return None
-    from jaxprof.devices.absent.machine import parse_target
+    from jaxprof.devices.absent import parse_target
     from jaxprof.hlo.kernels.cost.peaks import device
 
     try:
@@ -127,7 +127,7 @@ def machine_of_run(run: Run | None, device: DevicePeaks | None) -> Machine | Non
     the run was compiled for, else from the one known link of `device`."""
     if device is None:
         return None
-    from jaxprof.devices.absent.machine import machine_for, machine_of, parse_target
+    from jaxprof.devices.absent import machine_for, machine_of, parse_target
 
     if run is not None and device_elsewhere(run) == device:
         return machine_for(parse_target(run.plan.device))

@@ -276,8 +276,8 @@ def _compare_sessions(targets: Sequence[Target], form: str) -> None:
 
 
 def _print_differences(differences: list[SessionDifference], form: str, next_commands: Sequence[str] = ()) -> None:
+    from jaxprof.report import WIDE, report_lines
     from jaxprof.report import comparison as report
-    from jaxprof.report.renderers import WIDE, report_lines
 
     if form == "json":
         print_facts("comparison", {"comparisons": differences}, next_commands)

@@ -19,13 +19,13 @@ from jaxprof.cli import options
 from jaxprof.cli.answers import print_answer
 from jaxprof.cli.output import confirm, format_option, note, print_text
 from jaxprof.devices import Device
-from jaxprof.devices.absent.machine import CHIPS, Vendor, chip
+from jaxprof.devices.absent import CHIPS, Vendor, chip
 from jaxprof.devices.inventory.machine import parse_device
 from jaxprof.devices.live.host import Monitor
 from jaxprof.devices.live.nvidia import NvidiaListing, nvml_threads
 from jaxprof.facts.devices import TARGETS, list_devices
+from jaxprof.report import Table, report_lines, text_lines
 from jaxprof.report.device_list import device_pieces, devices_text
-from jaxprof.report.renderers import Table, report_lines, text_lines
 from jaxprof.runner.device_choice import find_all
 from jaxprof.runner.interpreter import find_interpreter
 

@@ -13,7 +13,7 @@ from jaxprof.cli import options
 from jaxprof.cli.answers import command_line, next_of_session, print_answer
 from jaxprof.cli.output import ExitCode, format_option, note, print_json, print_report, row_limit
 from jaxprof.cli.recorded import open_recorded
-from jaxprof.report.renderers import wrap
+from jaxprof.report import wrap
 
 
 @click.command("explain")
@@ -38,8 +38,8 @@ def command(file: str | None, code: str | None, fail_on: str | None, form: str) 
     if code is not None:
         _print_code(code, form)
         return ExitCode.OK
+    from jaxprof.findings import MOST_FINDINGS
     from jaxprof.findings.derive import explanation, explanation_of_job
-    from jaxprof.findings.explanation import MOST_FINDINGS
     from jaxprof.report import explain
 
     wanted = row_limit(MOST_FINDINGS)
@@ -57,7 +57,7 @@ def command(file: str | None, code: str | None, fail_on: str | None, form: str) 
 
             message = read_message(target.file)
         if message is not None:
-            from jaxprof.findings.explanation import Explanation
+            from jaxprof.findings import Explanation
             from jaxprof.findings.out_of_memory import memory_finding
             from jaxprof.session import Session
 

@@ -37,9 +37,9 @@ from jaxprof.findings.compare.gate import (
     judge_times,
     label_of,
 )
+from jaxprof.report import WIDE, report_lines
 from jaxprof.report.comparison import gate_report
 from jaxprof.report.conclusion import conclusion_lines, gate_conclusion
-from jaxprof.report.renderers import WIDE, report_lines
 from jaxprof.runner.repository import Revision, check_out, repository_of
 from jaxprof.runner.sides import HALF_WIDTH, sides_of
 

@@ -134,8 +134,8 @@ def _difference(
     from jaxprof.cli.answers import print_facts, same_command
     from jaxprof.cli.modules import find_pair
     from jaxprof.facts.comparisons import difference_row
+    from jaxprof.report import report_lines
     from jaxprof.report.comparison import difference_pieces
-    from jaxprof.report.renderers import report_lines
 
     refuse(("out",), "keeps one program, and --diff compares two", "Leave it out.")
     if "," in compiling.for_devices:

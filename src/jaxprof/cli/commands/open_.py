@@ -200,7 +200,7 @@ def _print(target: Target, run_id: str | None, form: str) -> int:
     if target.kind is Kind.JOB:
         path = target.file
         if view is not None or run_id is not None:
-            from jaxprof.session.log.reader import one_session_needed
+            from jaxprof.session.log.lines import one_session_needed
 
             raise one_session_needed(path)
         from jaxprof.jobs.job import read_job_figures
@@ -226,7 +226,7 @@ def _print(target: Target, run_id: str | None, form: str) -> int:
             print_session(session, found.given)
         elif form == "csv":
             from jaxprof.facts.runs import RUNS, run_rows
-            from jaxprof.report.renderers import Table
+            from jaxprof.report import Table
 
             print_csv(Table(RUNS.facts, run_rows(session)))
         else:

@@ -18,7 +18,7 @@ from jaxprof.cli.answers import command_line, print_facts
 from jaxprof.cli.options import require_packages
 from jaxprof.cli.output import format_option, no_form, note, notes, print_csv, print_json, print_lines, row_limit
 from jaxprof.cli.recorded import open_recorded
-from jaxprof.report.renderers import Table, text_lines
+from jaxprof.report import Table, text_lines
 from jaxprof.session.files import EXTENSION
 from jaxprof.session.log import Library
 from jaxprof.session.log.library import none_kept, read_job_entry

@@ -20,7 +20,7 @@ from jaxprof.cli.options import is_given, refuse, refuse_others
 from jaxprof.cli.output import ExitCode, format_option, note, print_text, start_question
 from jaxprof.facts import Fact, column, pick
 from jaxprof.facts.answers import WORKLOAD
-from jaxprof.report.renderers import Table, text_lines, wrap
+from jaxprof.report import Table, text_lines, wrap
 from jaxprof.runner.new_session import new_writer
 from jaxprof.workloads.model import Parameter, workload_info
 

@@ -43,7 +43,7 @@ def command() -> None:
 @format_option("text", "json")
 def list_(form: str) -> None:
     """List the kept sessions, and the jobs here, the newest first."""
-    from jaxprof.report.renderers import Table, text_lines
+    from jaxprof.report import Table, text_lines
 
     library = Library()
     entries = list(library.entries())

@@ -35,7 +35,7 @@ from jaxprof.hlo.kernels.kernels import Kernel, kernels
 from jaxprof.hlo.text.model import Computation, Instruction, Module
 
 if TYPE_CHECKING:
-    from jaxprof.devices.absent.machine import Level, Machine
+    from jaxprof.devices.absent import Level, Machine
 
 
 @frozen

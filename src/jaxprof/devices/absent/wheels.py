@@ -24,7 +24,7 @@ from jaxprof.base.errors import JaxprofError, UsageError
 from jaxprof.base.files import PARTIAL, private_folder
 from jaxprof.base.operating_system import python_words
 from jaxprof.base.values import frozen
-from jaxprof.devices.absent.machine import Vendor
+from jaxprof.devices.absent import Vendor
 from jaxprof.session.files import state_folder
 
 _PROBE = """

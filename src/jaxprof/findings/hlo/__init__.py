@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding
-from jaxprof.findings.explanation import rank
+from jaxprof.findings import rank
 from jaxprof.findings.hlo import algorithms, batched, compute, draws, gradients, loops, traffic
 from jaxprof.findings.hlo.scene import Scene
 from jaxprof.hlo.kernels.cost import NOTHING

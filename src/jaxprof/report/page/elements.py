@@ -10,7 +10,7 @@ from jaxprof.base.text import safe, safe_lines
 from jaxprof.base.units import UNKNOWN, integer
 from jaxprof.base.values import frozen
 from jaxprof.facts import column
-from jaxprof.report.renderers import Headline, Piece, Prose, Table
+from jaxprof.report import Headline, Piece, Prose, Table
 
 ROWS_KEPT = 1_000
 """Most rows of a table on the page; a note under it counts the others."""

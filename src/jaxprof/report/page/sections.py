@@ -20,10 +20,10 @@ from jaxprof.events import StepTimes
 from jaxprof.facts.captures import PassRow, pass_rows
 from jaxprof.facts.runs import RunRow
 from jaxprof.findings.program_result import program_result
+from jaxprof.report import Table
 from jaxprof.report.page.elements import ROWS_KEPT, Drawing, Element, Section, heading, html, section, table
 from jaxprof.report.program import TIME_LINE, ledger, program_report, time_line_rows
 from jaxprof.report.program_words import words
-from jaxprof.report.renderers import Table
 from jaxprof.report.runs import group_report, groups, rows_of_group, sweep_groups, sweep_report
 from jaxprof.report.session_text import REPORTS, passes_table
 from jaxprof.session import Run, Session

@@ -150,7 +150,7 @@ class LogWriter:
 
     def __init__(self, header: Header, path: Path | None, *, replace_existing: bool = False, own: bool = False) -> None:
         """Create the file. Raises StorageError if it exists (unless it may be replaced). `own`: it holds what this
-        machine measures, and nothing of a file (`session.log.own`).
+        machine measures, and nothing of a file (`session.files`).
 
         If it cannot be written for another reason, nothing is raised: see `failure`.
         """

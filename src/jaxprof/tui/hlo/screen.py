@@ -21,13 +21,13 @@ from jaxprof.analysis.kernels.measured import measure_kernels
 from jaxprof.analysis.kernels.ranking import FEW, Ranking, needs_origins, ranking_on, sort_kernels
 from jaxprof.base.text import safe
 from jaxprof.base.units import scaled
-from jaxprof.devices.absent.machine import machine_of
+from jaxprof.devices.absent import machine_of
 from jaxprof.hlo.kernels.cost.peaks import DEVICES, DevicePeaks
 from jaxprof.hlo.kernels.kernels import with_running
 from jaxprof.hlo.kernels.notices import Notice, notices
 from jaxprof.hlo.paths import modules_at
 from jaxprof.hlo.stages import STAGES, ModuleStages
-from jaxprof.report.renderers import Piece
+from jaxprof.report import Piece
 from jaxprof.tui.hlo.kernel_side import LISTS, KernelSide
 from jaxprof.tui.hlo.modules import OpenedModule, first_of, open_in_thread
 from jaxprof.tui.hlo.stage_side import TITLES, StageSide

@@ -124,7 +124,7 @@ def split_specs(text: str) -> list[str]:
 
 
 def ask_devices(app: Profiler, info: WorkloadInfo, choices: HomeOptions) -> None:
-    from jaxprof.devices.absent.machine import parse_targets
+    from jaxprof.devices.absent import parse_targets
     from jaxprof.runner.planning import plan_compiles
 
     options = choices.of(info.name)
@@ -207,8 +207,8 @@ def show_device(app: App[Any], row: DeviceRow) -> None:
 
     def read() -> Draw:
         from jaxprof.devices.live.nvidia import nvml_threads
+        from jaxprof.report import Prose
         from jaxprof.report.device_list import device_pieces
-        from jaxprof.report.renderers import Prose
 
         wiring = nvml_threads().wiring(row.device, WIRING_SECONDS)
         pieces = list(device_pieces(ListedDevice(row.device, row.reading, wiring=wiring)))

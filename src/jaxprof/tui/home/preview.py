@@ -16,7 +16,7 @@ from jaxprof.base import units
 from jaxprof.base.text import safe
 from jaxprof.events.base import with_failures
 from jaxprof.facts import Facts, column
-from jaxprof.report.renderers import Table
+from jaxprof.report import Table
 from jaxprof.report.runs import parameters_text
 from jaxprof.session import Session
 from jaxprof.tui.kit.drawing import cell, hang, mark, wrap_content

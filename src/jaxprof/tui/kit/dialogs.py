@@ -35,8 +35,8 @@ from jaxprof.tui.theme import STYLES
 if TYPE_CHECKING:
     from textual.app import App, ComposeResult
 
-    from jaxprof.findings.explanation import Explanation
-    from jaxprof.report.renderers import Piece
+    from jaxprof.findings import Explanation
+    from jaxprof.report import Piece
     from jaxprof.session import Run, Session
     from jaxprof.tui.kit.host import Host
 

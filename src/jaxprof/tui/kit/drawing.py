@@ -132,7 +132,7 @@ LEAST_BESIDE = 16
 
 def hang(head: Content, text: str, width: int, style: str = "") -> list[Content]:
     """Return `head` followed by `text`, wrapped to `width` with a hanging indent. A number stays with its unit."""
-    from jaxprof.report.renderers import wrap
+    from jaxprof.report import wrap
 
     indent, width, above = head.cell_length, max(LEAST_BESIDE, width), []
     if width - indent < min(columns(text), LEAST_BESIDE):

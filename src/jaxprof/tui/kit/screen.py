@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from textual.timer import Timer
     from textual.types import CSSPathType
 
-    from jaxprof.findings.explanation import Explanation
+    from jaxprof.findings import Explanation
     from jaxprof.session import Run
 
 

@@ -16,7 +16,7 @@ from jaxprof.base.values import frozen
 from jaxprof.tui.kit.drawing import cell, hang, wrap_content
 
 if TYPE_CHECKING:
-    from jaxprof.report.renderers import Piece, Table
+    from jaxprof.report import Piece, Table
 
 Row = TypeVar("Row")
 Drawing = Callable[[int], Content]
@@ -174,7 +174,7 @@ def header_line(
 
 
 def table_lines(table: Table[Any], width: int) -> Iterator[Content]:
-    from jaxprof.report.renderers import text_lines
+    from jaxprof.report import text_lines
 
     table = replace(table.cut(), title="")
     rows = len(list(table.rows))
@@ -186,7 +186,7 @@ def table_lines(table: Table[Any], width: int) -> Iterator[Content]:
 
 def report_contents(pieces: Iterable[Piece], width: int) -> Iterator[Content]:
     """Yield the lines of a report, as a command prints it, in the colours of the app; longer ones are wrapped."""
-    from jaxprof.report.renderers import Headline, Table, report_lines, texts
+    from jaxprof.report import Headline, Table, report_lines, texts
 
     for piece in pieces:
         if isinstance(piece, Table):

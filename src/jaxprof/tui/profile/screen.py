@@ -26,8 +26,8 @@ from jaxprof.base.units import UNKNOWN, bytes_, counted, integer, percent, perce
 from jaxprof.facts import Facts, column
 from jaxprof.facts.captures import DEVICE_STEPS
 from jaxprof.findings.program_result import program_result
+from jaxprof.report import Table, text_lines
 from jaxprof.report.memory import fit_words
-from jaxprof.report.renderers import Table, text_lines
 from jaxprof.report.session_text import kernel_table
 from jaxprof.session import Run
 from jaxprof.session.run import IMPORTED

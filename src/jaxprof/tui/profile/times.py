@@ -22,8 +22,8 @@ from jaxprof.base.text import columns
 from jaxprof.base.units import integer, percent, percent_or_less, seconds
 from jaxprof.base.values import frozen
 from jaxprof.events import PassTimes, SourceLocation
+from jaxprof.report import Table
 from jaxprof.report.program import TIME_LINE, parts_beside, time_line_rows
-from jaxprof.report.renderers import Table
 from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.kit.drawing import cell, hang, spark, stack_parts
 from jaxprof.tui.kit.format import location_text

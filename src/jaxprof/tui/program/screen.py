@@ -42,7 +42,7 @@ from jaxprof.tui.kit.table_columns import Cell, TableColumn
 from jaxprof.tui.program.ledger import CompilationDialog, LedgerList, compile_strip
 
 if TYPE_CHECKING:
-    from jaxprof.findings.explanation import Explanation
+    from jaxprof.findings import Explanation
 
 CANCELLING = (
     "Interrupted, as by ctrl+c. Press {key} again to terminate the program.",

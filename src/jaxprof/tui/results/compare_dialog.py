@@ -15,9 +15,9 @@ from jaxprof.base.errors import UsageError
 from jaxprof.base.units import seconds
 from jaxprof.findings.compare import FigureDifference
 from jaxprof.findings.compare.session_difference import RunDifference, SessionDifference, session_difference
+from jaxprof.report import Piece
 from jaxprof.report.comparison import comparison_body, comparison_head
 from jaxprof.report.program_words import words
-from jaxprof.report.renderers import Piece
 from jaxprof.session import Run, Session
 from jaxprof.session.log import load
 from jaxprof.tui.keys import key_of

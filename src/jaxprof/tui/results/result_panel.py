@@ -22,7 +22,7 @@ from jaxprof.events.finding import Finding
 from jaxprof.facts import Facts, column, pick
 from jaxprof.facts.runs import RUNS, RunRow
 from jaxprof.findings.compare.session_difference import environment_facts
-from jaxprof.report.renderers import Table
+from jaxprof.report import Table
 from jaxprof.report.runs import BREAK_EVEN, CHECK, MODES, RunGroup, SweepGroup, one_time_text, sweep_table
 from jaxprof.session import Run, Session
 from jaxprof.session.run import IMPORTED

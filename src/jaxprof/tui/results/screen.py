@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from jaxprof.findings.explanation import Explanation
+    from jaxprof.findings import Explanation
     from jaxprof.session import Run, Session
 
 

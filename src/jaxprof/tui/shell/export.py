@@ -25,7 +25,7 @@ def _page(session: Session, name: str, run: str) -> Iterable[str]:
 
 
 def _markdown(session: Session, name: str, run: str) -> Iterable[str]:
-    from jaxprof.report.renderers import markdown
+    from jaxprof.report import markdown
     from jaxprof.report.session_text import to_text
 
     return [markdown(to_text(session)), "\n"]

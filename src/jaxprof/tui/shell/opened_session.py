@@ -94,7 +94,7 @@ class OpenedSession:
 
     def _begin(self, session: Session, path: Path) -> None:
         """Determine whose clock the session uses, and whether its writer is visible from here."""
-        from jaxprof.session.log.reader import is_live
+        from jaxprof.session.log.lines import is_live
 
         now = clock.monotonic()
         self._locked = is_live(path)
@@ -126,7 +126,7 @@ class OpenedSession:
             # a writer that sends nothing may be gone
             now = clock.monotonic()
             if not self._gone and self.path is not None and now - self._looked_seconds >= LOOK_SECONDS:
-                from jaxprof.session.log.reader import is_live
+                from jaxprof.session.log.lines import is_live
 
                 self._looked_seconds = now
                 locked = is_live(self.path)
@@ -149,7 +149,7 @@ def read(
     session even if no writer is visible from here, as in a folder that another host writes to."""
     from jaxprof.session import Session
     from jaxprof.session.log import Follower
-    from jaxprof.session.log.reader import is_live
+    from jaxprof.session.log.lines import is_live
 
     try:
         if reading is not None:

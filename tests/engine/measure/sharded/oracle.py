@@ -7,7 +7,7 @@ import jax
 from jax.experimental import topologies
 from jax.sharding import NamedSharding, PartitionSpec
 
-from jaxprof.devices.absent.machine import parse_target, target_config
+from jaxprof.devices.absent import parse_target, target_config
 
 target = parse_target(sys.argv[1])
 if target.chip.vendor == "tpu":

@@ -1,7 +1,7 @@
 """Limits of devices (memory, bandwidth, peak rates, links) from their vendors' figures, and what they allow a kernel.
 
 A device is what JAX calls one: a GPU, a TPU chip, or, for TPUs that JAX sees as two devices per chip (v2, v3, TPU7x), a
-TensorCore with its half of the chip. `jaxprof.devices.absent.machine` describes how devices are connected.
+TensorCore with its half of the chip. `jaxprof.devices.absent` describes how devices are connected.
 
 Rates are dense (no structured sparsity), at boost clock, as the vendor states them; a device never exceeds them and
 rarely reaches them. `matrix` rates are those of matrix units (tensor cores, MFMA, MXU), `vector` rates those of

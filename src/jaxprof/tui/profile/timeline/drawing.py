@@ -24,7 +24,7 @@ from jaxprof.base.units import UNKNOWN, bytes_, counted, integer, percent, perce
 from jaxprof.base.values import frozen
 from jaxprof.events import StepParts, StepsMeasured, StepTimes
 from jaxprof.facts import Fact, column
-from jaxprof.report.renderers import Table
+from jaxprof.report import Table
 from jaxprof.trace.model import Flags, Ints
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import SPARKS
