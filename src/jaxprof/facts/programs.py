@@ -239,7 +239,7 @@ PROGRAM: Facts[ProgramResult] = (
     Fact("directory", TEXT, "The working folder"),
     Fact("exit_code", INDEX, "As in a shell, 128 + n after signal n; null while it runs, and if it cannot be known"),
     Fact("wall_seconds", SECONDS, "From its start to its end; null if nothing followed its start",
-         lambda program: program.wall_seconds or None),
+         "known_wall_seconds"),
     Fact("verdict", OBJECT, "What bounds the hot loop, or why that is unknown", lambda program: program,
          inside=_VERDICT),
     Fact("empty_call_seconds", SECONDS, "CPU time of an empty call of a compiled function; null if it was not needed",

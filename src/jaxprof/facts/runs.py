@@ -129,7 +129,7 @@ def _transfer_rate(row: RunRow) -> float | None:
 
 def _wall_seconds(row: RunRow) -> float | None:
     if row.program is not None:
-        return row.program.wall_seconds or None
+        return row.program.known_wall_seconds
     closed = row.run.closed if row.run.plan.how != IMPORTED else None  # that of a profile is of reading it
     return closed.wall_seconds if closed is not None else None
 

@@ -341,7 +341,7 @@ def process_figures(index: int, path: str, session: Session) -> ProcessFigures:
         ended_seconds=at + offset if at is not None else None,
         exception=raised,
         exit_code=result.exit_code,
-        wall_seconds=result.wall_seconds or None,
+        wall_seconds=result.known_wall_seconds,
         steps_per_second=steps.per_second if steps is not None else None,
         step_count=result.iterations.count if result.iterations is not None else None,
         step_median_seconds=steps.median_seconds if steps is not None else None,

@@ -157,9 +157,10 @@ def tables(pair: RunDifference) -> Iterator[Table[Any]]:
     if program is not None:
         known = [row for row in program.sums if row.before is not None or row.after is not None]
         yield Table((column("program", lambda row: _SUM_TITLES[row.code]), *_BOTH_SHOWN), known)
+        goes_on = {stage.stage for side in (program.before, program.after) for stage in side.running}
         yield Table(
             (column("main thread", lambda row: words(row.code)), *STATES_COMPARED),
-            [row for row in program.states if row.before != 0 or row.after != 0],
+            [row for row in program.states if row.before or row.after or row.code in goes_on],
         )
         yield _differing(FUNCTIONS_COMPARED, program.functions, "functions")
         yield _differing(PROGRAM_FINDINGS_COMPARED, program.findings, "findings")

@@ -174,7 +174,7 @@ class ProgramScheduler(RecordingScheduler):
                         self._emit(seen)
                 elif ended is not None and self._end_due and now >= self._end_due:
                     self._end_due = 0.0  # it has ended, and is still there
-                    self._emit(replace(ended, monotonic_seconds=0.0))
+                    self._emit(replace(ended, wall_seconds=now - process.began_seconds, monotonic_seconds=0.0))
                 if watch is None and now - process.began_seconds >= WATCHED_AFTER_SECONDS:
                     watch = DeviceWatch()
                 for reading in watch.take_when_due(time.monotonic()) if watch is not None else ():

@@ -1,5 +1,7 @@
 """What of two recorded programs is said first, which of them is faster, and what the clock alone may explain."""
 
+from dataclasses import replace
+
 import pytest
 
 import program_events as made
@@ -8,7 +10,7 @@ from jaxprof import events as e
 from jaxprof.facts.comparisons import answer
 from jaxprof.findings.compare.session_difference import session_difference
 from jaxprof.findings.program_result import program_result
-from jaxprof.report.comparison import comparison_head
+from jaxprof.report.comparison import comparison_head, tables
 from jaxprof.report.conclusion import difference_conclusion
 from report import sessions
 
@@ -94,6 +96,30 @@ def test_a_compilation_that_did_not_end_has_no_time_to_compare():
     assert {row.code: (row.before, row.after) for row in pair.states}["compile"] == (None, 3.0)
     seconds = {row.code: (row.before, row.after) for row in pair.sums}["compiling_seconds"]
     assert seconds == (None, program_result(later, made.RUN).compile_seconds)
+
+
+def test_what_was_not_seen_of_a_side_is_not_zero():
+    without, idle = made.without_jax(), fold(made.HEADER, made.program(e.JaxImported(run=made.RUN, seconds=0.5)))
+    worked = recorded(made.compiled(), *made.steady(3, {"compile": 1.0}))
+    count, took = program_result(worked, made.RUN).compile_count, program_result(worked, made.RUN).compile_seconds
+    for other, sums, compiling in (
+        (without, {"compiles": (None, None), "compiling_seconds": (None, None)}, (None, None)),
+        (idle, {"compiles": (None, 0), "compiling_seconds": (None, None)}, (None, None)),
+        (worked, {"compiles": (None, count), "compiling_seconds": (None, took)}, (None, 3.0)),
+    ):
+        pair = session_difference(without, other).runs[0].program
+        known = {row.code: (row.before, row.after) for row in pair.sums}
+        assert {code: known[code] for code in sums} == sums
+        assert {row.code: (row.before, row.after) for row in pair.states}["compile"] == compiling
+        assert pair.shifts == ()
+    sums, states, *_ = tables(session_difference(without, without).runs[0])
+    assert [row.code for row in (*sums.rows, *states.rows)] == ["wall_seconds", "not_seen"]
+
+
+def test_a_wall_time_of_zero_is_not_unknown():
+    started = [replace(event, monotonic_seconds=made.BEGAN) for event in made.program(wall=None)]
+    for events, known in ((started, None), (made.program(wall=0.0), 0.0), (made.program(wall=2.0), 2.0)):
+        assert program_result(fold(made.HEADER, events), made.RUN).known_wall_seconds == known
 
 
 @pytest.mark.parametrize(("share", "status"), [(0.6, "new"), (0.11, "unclear")])

@@ -287,6 +287,11 @@ class ProgramResult:
         """Wall time of the program, at least the time in which it was seen: the two come from different clocks."""
         return max(self.announced_seconds, sum(self.states.values()))
 
+    @property
+    def known_wall_seconds(self) -> float | None:
+        """`wall_seconds`; None if nothing followed the program's start, which is not an end after no time."""
+        return self.wall_seconds if self.wall_seconds > 0 or self.seen_to_its_end else None
+
     @cached_property
     def timeline(self) -> tuple[Share, ...]:
         """Shares of the main thread's time, which add up to `wall_seconds`; the last share is the time not seen."""
@@ -376,6 +381,11 @@ class ProgramResult:
     def functions(self) -> tuple[FunctionCompiles, ...]:
         """Compilations by function, most expensive first."""
         return self.sums.functions()
+
+    @property
+    def imported_jax(self) -> bool:
+        """Whether the program was seen to import JAX; without it, nothing can have been compiled."""
+        return self._program.jax is not None or bool(self._program.compiled)
 
     @cached_property
     def compile_count(self) -> int:

@@ -46,22 +46,24 @@ class ProgramDifference:
     in seconds first."""
     states: tuple[FigureDifference, ...]
     """Seconds of the main threads by state, as in `events.PROGRAM_STATES`, and not seen; they add up to each wall
-    time. None for the stage of a compilation whose end was not recorded."""
+    time. None for the stage of a compilation whose end was not recorded, and where no state was seen."""
     findings: tuple[Pair[Finding], ...]
     """Findings of both; `unclear` if one side lacks it, and the clock or the end of its recording can be why."""
 
     @property
     def sums(self) -> tuple[FigureDifference, ...]:
         """Figures of the whole programs. Steps are those of the hottest loop; None if it is not the same loop of both,
-        or if the timed steps do not represent all steps. Compiling is None while, or where, a compilation had not
-        ended."""
+        or if the timed steps do not represent all steps. Compilations are None without JAX, and their time also where
+        there are none, and while, or where, one had not ended."""
         ours, theirs = self.before, self.after
         before, after = (side.arrays.peak_bytes if side.arrays is not None else None for side in (ours, theirs))
-        first, second = (None if side.running else side.compile_seconds for side in (ours, theirs))
+        count, other = (side.compile_count if side.imported_jax else None for side in (ours, theirs))
+        first = ours.compile_seconds if count and not ours.running else None
+        second = theirs.compile_seconds if other and not theirs.running else None
         return (
-            FigureDifference("wall_seconds", ours.wall_seconds, theirs.wall_seconds),
+            FigureDifference("wall_seconds", ours.known_wall_seconds, theirs.known_wall_seconds),
             FigureDifference("steps_per_second", ours.steps_per_second_of(theirs), theirs.steps_per_second_of(ours)),
-            FigureDifference("compiles", ours.compile_count, theirs.compile_count),
+            FigureDifference("compiles", count, other),
             FigureDifference("compiling_seconds", first, second),
             FigureDifference("arrays_peak_bytes", before, after),
         )
@@ -169,9 +171,11 @@ def program_difference(before: ProgramResult, after: ProgramResult) -> ProgramDi
 
 
 def _seconds_by_state(program: ProgramResult) -> dict[str, float | None]:
-    """Return the seconds by state. A compilation that had not ended has no time that another could be compared with."""
-    unfinished = {stage.stage for stage in program.running if not stage.thread}
-    return {share.state: None if share.state in unfinished else share.seconds for share in program.timeline}
+    """Return the seconds by state. A compilation that had not ended has no time that another could be compared with,
+    and neither has a state where no time was seen in any."""
+    unknown = {stage.stage for stage in program.running if not stage.thread}
+    unknown |= set() if program.sample_windows else {*program.states}
+    return {share.state: None if share.state in unknown else share.seconds for share in program.timeline}
 
 
 def _is_clear(finding: Finding, program: ProgramResult, lesser: Collection[str]) -> bool:

@@ -138,7 +138,7 @@ Figure = tuple[str, str]
 
 def in_a_line(result: ProgramResult) -> str:
     """Return a program as one line of a list: how it ended, its duration, what it compiled, its findings."""
-    words = [state_in_words(result.run, result), seconds(result.wall_seconds or None)] if result.ended else []
+    words = [state_in_words(result.run, result), seconds(result.known_wall_seconds)] if result.ended else []
     if result.compile_count:
         words.append(f"{counted(result.compile_count, 'compilation')} in {seconds(result.compile_seconds)}")
     count = len(result.findings)
