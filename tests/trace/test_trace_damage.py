@@ -246,6 +246,30 @@ def test_events_are_left_out_by_id_in_any_order(left_out, kept):
 
 
 @given(data=st.data())
+def test_statistics_of_alike_events_read_as_singly(data):
+    layouts = [[(1, 3, 7), (2, 4, 1 << 40), (9, 7, 5)], [(2, 4, 1 << 20), (200, 3, 6)], [(1, 5, b"loop")], []]
+    raw, starts = bytearray(), []
+    for which in data.draw(st.lists(st.integers(0, len(layouts) - 1), min_size=1, max_size=30)):
+        stats = [
+            nested(4, number(1, key) + (nested(tag, value) if tag == 5 else number(tag, value + len(starts) % 3)))
+            for key, tag, value in layouts[which]
+        ]
+        starts.append(len(raw))
+        raw += nested(4, number(1, 1) + number(2, 5) + number(3, 5) + b"".join(stats))
+    for _ in range(data.draw(st.integers(0, 3))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    space = Space(bytes(raw) + bytes(PADDING))
+
+    def read(*parts):
+        events = Events(SimpleNamespace(space=space, stat_ids=lambda *_: {1: "a", 2: "b", 200: "c"}), "a", "b", "c")
+        for part in parts:
+            events.add(np.array(part))
+        return [[events.stat(name).number.tolist(), events.stat(name).sort.tolist()] for name in "abc"]
+
+    assert read(starts) == read(*([start] for start in starts))
+
+
+@given(data=st.data())
 def test_damage_is_met_in_the_same_place(data):
     raw = bytearray(whole_line())
     for _ in range(data.draw(st.integers(1, 5))):

@@ -7,13 +7,14 @@ statistics name its op; on TPUs the metadata of its name do.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jaxprof.base.limits import EVENTS
 from jaxprof.base.values import frozen
-from jaxprof.hlo.text.wire import DELIMITED, VARINT, TruncatedError, fields, to_signed, varint
+from jaxprof.hlo.text.wire import DELIMITED, VARINT, Blob, TruncatedError, fields, to_signed, varint
 from jaxprof.trace.intervals import distinct
 from jaxprof.trace.model import (
     ABSENT,
@@ -36,7 +37,6 @@ from jaxprof.trace.xspace import (
     Plane,
     Positions,
     varints,
-    words,
 )
 
 EVENT_METADATA_ID, EVENT_OFFSET_PS, EVENT_DURATION_PS, EVENT_STATS = 1, 2, 3, 4
@@ -45,9 +45,9 @@ TEXT_TAG = (STAT_STRING << 3) | DELIMITED
 BYTES_TAG = (STAT_BYTES << 3) | DELIMITED
 _BLOCK = 1 << 14
 """Events that are decoded at once: temporary arrays then stay in the cache, and in memory that is already mapped."""
-_HEAD, _PLAIN_BITS, _PLAIN = np.uint64(0xFF_FFFF_80FF), np.uint64(0x80FF_80FF), np.uint64(STAT_ID << 19 | STAT_TAG)
-"""Of a statistic's first word, TAG LENGTH 08 ID VALUE_TAG: what those of one name and sort have in common, and what all
-have whose length and id take one byte."""
+_LAYOUTS, _LONGEST = 32, 256
+"""Most layouts of statistics that are looked for in a block, and the most bytes that the statistics of an event take in
+one of them."""
 
 
 _INTEGER = re.compile(r"-?\d{1,18}")
@@ -69,6 +69,10 @@ class StatColumn:
     def absent(plane: Plane, count: int) -> StatColumn:
         """Return a column of so many events of which none has the statistic. It takes no memory, and is read-only."""
         return StatColumn(plane, np.broadcast_to(np.int64(0), count), np.broadcast_to(np.uint8(_ABSENT), count))
+
+    def part(self, begin: int, end: int) -> StatColumn:
+        """Return the column of some events in a row, in the same memory."""
+        return StatColumn(self.plane, self.number[begin:end], self.sort[begin:end])
 
     def read(self, data: Bytes, rows: Ints, tag: int, at: Positions, end: Positions) -> None:
         """Set the values of these rows, which follow the `tag` at `at` and end before `end`."""
@@ -127,9 +131,10 @@ class Events:
         self.plane = plane
         self._data = plane.space.data
         self._names = plane.stat_ids(*names)
-        # Columns as bytes that grow in place: pieces of them would be in memory twice, and leave holes when they go.
-        self._numbers = (bytearray(), bytearray(), bytearray())
-        self._stats = {name: (bytearray(), bytearray()) for name in names}
+        self._count = self._room = 0
+        # Arrays, which NumPy puts in huge pages; bytes that grow in place have a page fault every 4 KiB.
+        self._numbers = [np.zeros(0, np.int64)] * 3
+        self._stats: dict[str, StatColumn] = {}
 
     def add(self, starts: Positions, left_out: Flags | None = None, with_stats: Events | None = None) -> Positions:
         """Add the events that begin at `starts` in the file, but those whose metadata id is flagged in `left_out`: the
@@ -150,16 +155,20 @@ class Events:
 
     def _append(self, columns: list[Ints], at: Positions, end: Positions) -> None:
         """Add a block of events with these numbers, whose statistics are between `at` and `end`."""
-        before = len(self)
-        for held, column in zip(self._numbers, columns, strict=True):
-            held += column.data
-        for name, stat in (self._read_stats(at, end) if self._names else {}).items():
-            number, sort = self._stats[name]
-            number += bytes(8 * before - len(number)) + stat.number.data
-            sort += bytes(before - len(sort)) + stat.sort.data
+        before, self._count = self._count, self._count + len(at)
+        if self._count > self._room:
+            self._room = max(2 * self._room, self._count)
+            self._numbers = [_grown(held, before, self._room) for held in self._numbers]
+            for name, held in self._stats.items():
+                number, sort = (_grown(column, before, self._room) for column in (held.number, held.sort))
+                self._stats[name] = StatColumn(self.plane, number, sort)
+        for numbers, column in zip(self._numbers, columns, strict=True):
+            numbers[before : self._count] = column
+        if self._names:
+            self._read_stats(at, end, before)
 
     def __len__(self) -> int:
-        return len(self._numbers[0]) // 8
+        return self._count
 
     @property
     def metadata_ids(self) -> Ints:
@@ -177,16 +186,24 @@ class Events:
         return self._column(2)
 
     def _column(self, number: int) -> Ints:
-        return np.frombuffer(self._numbers[number], np.int64)
+        return self._numbers[number][: self._count]
 
     def stat(self, name: str) -> StatColumn:
-        """Return the statistic of this name, which is one of those that are read. No events can be added afterwards."""
-        number, sort = self._stats[name]
-        if not sort:
+        """Return the statistic of this name, which is one of those that are read."""
+        if (held := self._stats.get(name)) is None:
             return StatColumn.absent(self.plane, len(self))
-        number += bytes(8 * len(self) - len(number))
-        sort += bytes(len(self) - len(sort))
-        return StatColumn(self.plane, np.frombuffer(number, np.int64), np.frombuffer(sort, np.uint8))
+        return held.part(0, self._count)
+
+    def _stat_of_block(self, number: int, before: int) -> StatColumn | None:
+        """Return the part after `before` of the statistic with this id; None if it is not one of those that are
+        read."""
+        name = self._names.get(number)
+        if name is None:
+            return None
+        if name not in self._stats:
+            columns = np.zeros(self._room, np.int64), np.zeros(self._room, np.uint8)
+            self._stats[name] = StatColumn(self.plane, *columns)
+        return self._stats[name].part(before, self._count)
 
     def _read_numbers(self, starts: Positions, left_out: Flags | None) -> tuple[Positions, ...]:
         """Return metadata ids, offsets and durations in ps of the events that begin at `starts`, where the statistics
@@ -212,7 +229,7 @@ class Events:
                 at[there] = after
             columns.append(values)
             if left_out is not None and number == EVENT_METADATA_ID:  # before the rest is read of half of all events
-                kept = ~(there & _flags_of(values, left_out))
+                kept = np.flatnonzero(~(there & _flags_of(values, left_out)))  # faster than flags
                 starts, at, end, columns = starts[kept], at[kept], end[kept], [values[kept]]
         odd = np.flatnonzero((at < end) & (data[at] != STAT_TAG))
         for index in odd.tolist():
@@ -230,52 +247,92 @@ class Events:
                 columns[EVENT_DURATION_PS - 1][index], first_stat = -1, int(end[index])
             at[index] = first_stat
         if left_out is not None and (len(odd) or left_out[0]):  # an id that came late, or that is left out as a zero
-            kept = ~_flags_of(columns[0], left_out)
+            kept = np.flatnonzero(~_flags_of(columns[0], left_out))
             return tuple(column[kept] for column in (*columns, at, end))
         return (*columns, at, end)
 
-    def _read_stats(self, at: Positions, until: Positions) -> dict[str, StatColumn]:
-        """Return the statistics of a block of events, between `at` and `until`, by their names."""
-        data, count = self._data, len(at)
-        columns: dict[str, StatColumn] = {}
-        rows = np.arange(count)
+    def _read_stats(self, at: Positions, until: Positions, before: int) -> None:
+        """Read the statistics of a block of events, between `at` and `until`. `before`: number of events before it."""
+        rows = np.flatnonzero(at < until)
+        for _ in range(_LAYOUTS if len(rows) > 1 else 0):
+            alike = self._read_alike(rows, at, until, before)
+            rows = rows[~alike]
+            if not len(rows) or not alike.any():
+                break
+        at, until, data = at[rows], until[rows], self._data
+        columns: dict[int, StatColumn] = {}
         for _ in range(64):  # more than any profiler writes for one event
-            word = words(data)[at]
-            more = (at < until) & (word & np.uint64(0xFF) == STAT_TAG)
+            more = (at < until) & (data[at] == STAT_TAG)
             if len(columns) == len(self._names):  # an event with all of these statistics is finished
                 more &= np.add.reduce([column.sort[rows] == _ABSENT for column in columns.values()]) > 0
-            if not more.all():
-                rows, at, until, word = rows[more], at[more], until[more], word[more]
+            rows, at, until = rows[more], at[more], until[more]
             if not len(rows):
                 break
-            # Statistics of one id whose values have one tag: both, the rows, and where the values begin and end.
-            # The usual case: most events have the same statistics, and these have lengths and ids of one byte.
-            head = word[len(word) // 2] & _HEAD
-            after: Positions = np.minimum(at + 2 + (word >> np.uint64(8) & np.uint64(0x7F)).view(np.int64), until)
-            alike = (word & _HEAD == head) & (at + 4 < after) & (head & _PLAIN_BITS == _PLAIN)
-            found = [(int(head) >> 24 & 0x7F, int(head) >> 32, rows, at + 4, after)]
-            if not alike.all():
-                same, other = np.flatnonzero(alike), np.flatnonzero(~alike)
-                lengths, inside = varints(data, at[other] + 1)
-                after[other] = _behind(inside, lengths, until[other])
-                found = [(*found[0][:2], rows[same], at[same] + 4, after[same])] if len(same) else []
-                # The others by id and tag.
-                there, stops = rows[other], after[other]
-                ids, values_at = varints(data, inside + 1)
-                sound = np.flatnonzero((data[inside] == STAT_ID << 3) & (values_at < stops))
-                heads, which = np.unique(ids[sound] << np.uint64(8) | data[values_at[sound]], return_inverse=True)
-                chosen = [sound[which == index] for index in range(len(heads))]
-                found += [
-                    (key >> 8, key & 0xFF, there[each], values_at[each], stops[each])
-                    for key, each in zip(heads.tolist(), chosen, strict=True)
-                ]
-            for number, tag, having, value_at, end in found:
-                if (name := self._names.get(number)) is not None:
-                    if name not in columns:
-                        columns[name] = StatColumn(self.plane, np.zeros(count, np.int64), np.zeros(count, np.uint8))
-                    columns[name].read(data, having, tag, value_at, end)
+            lengths, inside = varints(data, at + 1)
+            after = _behind(inside, lengths, until)
+            ids, values_at = varints(data, inside + 1)
+            sound = np.flatnonzero((data[inside] == STAT_ID << 3) & (values_at < after))
+            # Those of one id whose values have one tag are read at once.
+            heads, which = np.unique(ids[sound] << np.uint64(8) | data[values_at[sound]], return_inverse=True)
+            for index, key in enumerate(heads.tolist()):
+                if (column := self._stat_of_block(key >> 8, before)) is not None:
+                    columns[key >> 8] = column
+                    each = sound[which == index]
+                    column.read(data, rows[each], key & 0xFF, values_at[each], after[each])
             at = after
-        return columns
+
+    def _read_alike(self, rows: Ints, at: Positions, until: Positions, before: int) -> Flags:
+        """Read the statistics of those of these events that have the same ones as the middle one, in the same order
+        and of the same lengths, as nearly all events of a profile have. Returns which they are."""
+        example = rows[len(rows) // 2]
+        begin, end = int(at[example]), int(until[example])
+        size = end - begin
+        width = size + 16 & ~7  # a number at the end can be read without a check
+        alike: Flags = (until[rows] - at[rows] == size) & (at[rows] <= len(self._data) - width)
+        layout = _layout(self.plane.space.blob, begin, end) if size <= _LONGEST and alike.any() else None
+        if layout is None:
+            return np.zeros(len(rows), np.bool_)
+        # Copies of the bytes, which are beside each other, and fast to compare.
+        copies = np.ndarray((len(self._data) - width + 1,), f"V{width}", self._data, 0, (1,))[at[rows[alike]]]
+        mask = np.frombuffer(layout[0].ljust(width, b"\0"), np.uint64)
+        expected = np.frombuffer(self._data[begin : begin + width].tobytes(), np.uint64) & mask
+        wrong = np.zeros(len(copies), np.uint64)
+        for word, bits, value in zip(copies.view(np.uint64).reshape(-1, width // 8).T, mask, expected, strict=True):
+            if bits:
+                wrong |= word & bits ^ value
+        same = wrong == 0
+        alike[alike] = same
+        found, copied, offsets = rows[alike], copies.view(np.uint8), np.flatnonzero(same) * width
+        for number, tag, value, after in layout[1]:
+            if (column := self._stat_of_block(number, before)) is not None:
+                # A text is read by its place in the file.
+                data, starts = (self._data, at[found]) if tag in (TEXT_TAG, BYTES_TAG) else (copied, offsets)
+                column.read(data, found, tag, starts + value, starts + after)
+        return alike
+
+
+def _layout(blob: Blob, begin: int, end: int) -> tuple[bytes, list[tuple[int, int, int, int]]] | None:
+    """Return of the statistics of one event which bytes do not belong to values (255, others 0), and for each its id,
+    the tag of its value, and where that tag is and the value ends. None if there are other fields, or damage."""
+    mask, stats, at = bytearray(end - begin), [], begin
+    try:
+        for field, kind, content, after in fields(blob, begin, end):
+            key, value = varint(blob, content + 1)
+            if field != EVENT_STATS or kind != DELIMITED or blob[content] != STAT_ID << 3 or value >= after:
+                return None
+            mask[at - begin : value + 1 - begin] = b"\xff" * (value + 1 - at)
+            stats.append((key, blob[value], value - begin, after - begin))
+            at = after
+    except (TruncatedError, IndexError):
+        return None
+    return bytes(mask), stats
+
+
+def _grown(column: NDArray[Any], count: int, room: int) -> NDArray[Any]:
+    """Return the first values of a column in one with more room."""
+    grown = np.zeros(room, column.dtype)
+    grown[:count] = column[:count]
+    return grown
 
 
 def _flags_of(ids: Ints, flags: Flags) -> Flags:

@@ -105,9 +105,11 @@ def distinct(values: Ints) -> tuple[Ints, Ints]:
     """
     if not len(values):
         return values, values
+    new = np.append(0, np.flatnonzero(values[1:] != values[:-1]) + 1)
+    if 4 * len(new) < len(values):  # ids that are equal for many events in a row, such as those of runs
+        different, which = distinct(values[new])
+        return different, np.repeat(which, np.diff(new, append=len(values)))
     low, high = int(values.min()), int(values.max())
-    if low == high:
-        return values[:1], np.zeros(len(values), np.int64)
     if high - low > 4 * len(values) + 65536:  # a table would take more memory and time than a sort
         different, which = np.unique(values, return_inverse=True)
         return different, which.astype(np.int64)

@@ -109,7 +109,7 @@ def varints(data: Bytes, at: Positions) -> tuple[NDArray[np.uint64], Positions]:
     `data` ends with `PADDING` more bytes.
     """
     byte = data[at]
-    if not (byte & 0x80).any():  # most numbers of a profile are one byte long
+    if byte.max(initial=0) < 0x80:  # most numbers of a profile are one byte long
         return byte.astype(np.uint64), at + 1
     values = words(data)[at]
     ends = ~values & _TOPS
