@@ -345,11 +345,9 @@ class LoopSite:
     file: str
     function: str = ""
     loop_line: int
-    """The first line of the loop."""
     last_line: int
     line: int
     call: str = ""
-    """The call in that line."""
     library: bool = False
     """Whether the loop is in a library, not in the user's code."""
     conditional: bool = False
@@ -413,7 +411,6 @@ class ThreadTime:
     delay_seconds: float = 0.0
     """How long it was ready to run while others had the processors; it kept the lock if it held it."""
     samples: int = 0
-    """Number of these samples."""
 
 
 @frozen(kw_only=True)
@@ -544,7 +541,6 @@ class StandstillSeen(Event):
     at: SourceLocation = NOWHERE
     """The user's innermost line in the main thread."""
     call: str = ""
-    """The call in that line."""
     kind: str = ""
     """What the line does, as in `SampledLine`."""
     inner: SourceLocation = NOWHERE

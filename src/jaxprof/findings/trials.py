@@ -84,7 +84,6 @@ TRIALS: Mapping[str, TriedChange] = {
         "kernels",
         xla_flag="--xla_gpu_autotune_level=0", compiles=True),
 }  # fmt: skip
-"""Trials by name."""
 PROPOSED: Mapping[str, Sequence[str]] = {
     "small_loop_body": ("unroll",),
     "whole_carry": ("map",),
@@ -117,7 +116,6 @@ class ProposedChange:
 
     name: str
     code: str
-    """Code of the finding."""
     line: SourceLocation = NOWHERE
     """Line of the finding, for a trial that changes calls; false if unknown, or if it changes the whole program."""
 

@@ -42,8 +42,6 @@ HLO_STAGES = frozenset({"hlo", "hlo_before"})
 
 @frozen
 class ModuleStages:
-    """One module in its stages."""
-
     key: str
     """A run's id, or a file's path with a module's number."""
     label: str

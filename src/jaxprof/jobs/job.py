@@ -65,7 +65,6 @@ class ProcessFile:
 
     @cached_property
     def figures(self) -> ProcessFigures:
-        """Figures of the process for the findings of the job."""
         return process_figures(self.index, str(self.path), self.session)
 
     @cached_property

@@ -72,7 +72,6 @@ class LoopBlocks:
 
     process: ProcessFigures
     seconds: Array
-    """Seconds spent in the loop, by block."""
     samples: Array
     shares: Mapping[str, Array]
     """Share of the loop's time by block, for `PARTS_OF_ITS_OWN`, and for `OWN_WORK` if known in all blocks."""

@@ -198,8 +198,6 @@ def kernels_table(kernels: KernelDifferences) -> Table[KernelDifference]:
 
 
 def with_side_names(table: Table[Any], second: str) -> Table[Any]:
-    """Return the table with the names of the sides, A and `second`, in its heading."""
-
     def with_names(text: str) -> str:
         return re.sub(r"\bsecond$", lambda _: second, re.sub(r"\bfirst$", "A", text))
 

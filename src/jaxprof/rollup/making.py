@@ -148,7 +148,6 @@ def collectives(file: ProcessFile) -> Iterator[Part]:
 
 
 def round_values(values: Array, bits: int = _BITS) -> Array:
-    """Round the values to `bits` significant bits."""
     fraction, exponent = np.frexp(values)
     result: Array = np.ldexp(np.round(np.ldexp(fraction, bits)), exponent - bits)
     return result
@@ -345,5 +344,4 @@ def write(folder: Path, index: int, tables: Mapping[str, Any]) -> int:
 
 
 def file_of(folder: Path, table: str, index: int) -> Path:
-    """Return the file of a table of a process in the folder of its job."""
     return folder / ROLL_UP_FOLDER / table / f"process-{index:05}{ROLL_UP_ENDING}"

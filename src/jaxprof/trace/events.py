@@ -182,7 +182,6 @@ class Events:
 
     @property
     def durations_ps(self) -> Ints:
-        """Duration of each event, in picoseconds."""
         return self._column(2)
 
     def _column(self, number: int) -> Ints:

@@ -243,7 +243,6 @@ class Coverage(Spans):
 
     @property
     def total(self) -> int:
-        """Total time covered."""
         return int((self.ends - self.starts).sum())
 
     def within(self, starts: Ints, ends: Ints) -> Ints:

@@ -300,8 +300,6 @@ class Steps:
 
 @frozen
 class _Activity:
-    """Activity of a device."""
-
     kernels: Coverage
     collectives: Coverage
     copies: Coverage

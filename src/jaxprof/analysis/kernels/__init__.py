@@ -60,7 +60,6 @@ class MeasuredKernel:
     in_hlo: bool | None
     """Whether the run's HLO has the op; None without HLO."""
     names: tuple[str, ...]
-    """Names of the kernels on the device."""
     launch: KernelLaunch | None
     """Launch configuration and occupancy of the longest kernel; None if the capture does not have it."""
 

@@ -37,8 +37,6 @@ KINDS = ("argument", "output", "temporary", "constant")
 
 @frozen
 class MemoryPicture:
-    """Memory of one program."""
-
     source: str
     """`ASSIGNMENT`, `SCHEDULE` (an estimate), `TOTALS` or `REQUEST`."""
     peak_bytes: int | None

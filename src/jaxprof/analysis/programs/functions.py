@@ -186,8 +186,6 @@ class StageSpread:
 
 @frozen
 class FunctionCompiles:
-    """All compilations of one function."""
-
     function: str
     defined_at: SourceLocation | None
     called_from: SourceLocation | None

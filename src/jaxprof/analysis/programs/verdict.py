@@ -174,6 +174,5 @@ def interval(share: float, samples: float) -> tuple[float, float]:
 
 
 def _round_up(seconds: float) -> float:
-    """Return the seconds rounded up to one digit."""
     unit = 10.0 ** math.floor(math.log10(seconds)) if seconds > 0 else 1.0
     return math.ceil(seconds / unit) * unit

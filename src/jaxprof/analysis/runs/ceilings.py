@@ -286,7 +286,6 @@ class Utilisation:
     peak_flops_per_second: float | None = None
     """Rate of the products at their peaks; None if there is no product or a peak is unknown."""
     dtypes: tuple[str, ...] = ()
-    """Dtypes of the products."""
     rates: tuple[str, ...] = ()
     """Names of the peaks that they are compared with: `tf32` for float32 of default precision on NVIDIA GPUs."""
     peak_source: str = ""

@@ -33,8 +33,6 @@ NO_LINE = "no line"
 
 
 class StackFrame(NamedTuple):
-    """One level of a stack."""
-
     name: str
     file: str = ""
     line: int | None = None
@@ -113,8 +111,6 @@ def _state(state: str) -> str:
 
 @dataclass(slots=True, eq=False)
 class FlameFrame:
-    """A frame of a graph."""
-
     at: StackFrame
     above: FlameFrame | None = None
     """The frame that this one is directly inside; None for the root."""
@@ -152,7 +148,6 @@ class FlameGraph:
 
     @property
     def root(self) -> FlameFrame:
-        """The frame of everything."""
         return self.frames[0]
 
     def nested(self) -> Iterator[tuple[FlameFrame, int]]:

@@ -341,8 +341,6 @@ class NameTotal:
 
 @frozen
 class LaneTotals:
-    """Totals of a lane in a range."""
-
     lane: int
     """Index in `Lanes.lanes`."""
     span_ns: int

@@ -124,7 +124,6 @@ class ProfileProgram:
 @frozen
 class ProfileOverview:
     run: Run
-    """The run of the whole profile."""
     devices: tuple[DeviceSteps, ...]
     kernels: tuple[tuple[str, MeasuredKernel], ...]
     """Kernels of all programs, each with the id of its run and its share of the whole; longest self time first."""

@@ -172,7 +172,6 @@ class RunOutput:
 def measure_jax(
     reporter: Reporter, sampler: CallSampler, variant: Variant, request: RunRequest, host: tuple[Any, ...], device: Any
 ) -> RunOutput:
-    """Measure `variant` with the host inputs `host` on `device`."""
     trial = active_trial()
     function = variant.build(request.spec.parameters)
     for warning in pitfalls.dtype_warnings(host):

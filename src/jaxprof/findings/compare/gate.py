@@ -96,8 +96,6 @@ class GateRow:
 
 @frozen
 class GateResult:
-    """Results of all limits."""
-
     base: GateBase
     rows: tuple[GateRow, ...]
     """Exact facts first, then times."""

@@ -142,7 +142,6 @@ class _Strided:
     pieces: int
     """Pieces that one index takes, each in a line of its own."""
     used_bytes: int
-    """Bytes of one piece that are used."""
 
 
 @check(

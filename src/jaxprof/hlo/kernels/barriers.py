@@ -54,7 +54,6 @@ class Barrier:
     bytes: int
     """Bytes that one call of the program would save without the barrier."""
     shape: Shape
-    """Shape of the array."""
     computation: str
     """Name of the computation that holds the consumer."""
     stated: str = ""

@@ -22,8 +22,6 @@ from jaxprof.hlo.text.model import Instruction, Module
 
 @frozen
 class Collective:
-    """One collective kernel."""
-
     kernel: Kernel
     opcode: str
     """Opcode of the collective, such as `all-reduce`, even if the kernel is a fusion around it."""

@@ -98,7 +98,6 @@ class Origin(NamedTuple):
     source: HloSourceLocation | None
     """Innermost line of the user's code; for a stack entirely in installed packages, the innermost line."""
     frame: Frame | None
-    """Frame of `source`."""
     library: HloSourceLocation | None = None
     """Innermost line of the library that the user's code calls there; None if the operation is the user's."""
 

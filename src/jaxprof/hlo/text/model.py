@@ -358,7 +358,6 @@ class Computation:
 
     @property
     def parameters(self) -> tuple[Instruction, ...]:
-        """Parameters by number."""
         if self._parameters is None:
             unordered = [instruction for instruction in self.instructions if instruction.opcode == "parameter"]
             self._parameters = tuple(sorted(unordered, key=lambda instruction: instruction.parameter_number or 0))
