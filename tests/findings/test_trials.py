@@ -185,7 +185,7 @@ def test_what_cannot_be_told_says_why_and_how_large_it_may_be():
         del side.launches[1:]
         del side.launches[0].turns[2:]
     (said,) = (verdict_line(versus) for versus in ab_result(once, "r1").versus)
-    assert said.startswith("B, vmap → lax.map at f.py:31: cannot be told: 2.0 times as fast")
+    assert said.startswith("B, vmap → lax.map at f.py:31: inconclusive: 2.0 times as fast")
 
 
 def test_finding_of_one_function_proposes_a_trial():

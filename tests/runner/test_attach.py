@@ -76,7 +76,7 @@ def test_the_profile_is_there_once_the_client_says_so(server, client, tmp_path):
     [
         ("raise ImportError('`xprof` has to be installed.')", UsageError, "xprof", "pip install xprof"),
         ("raise RuntimeError('No trace event was collected')", WorkerError, "nothing was captured", "--seconds"),
-        ("raise RuntimeError('UNAVAILABLE: failed to connect')", UsageError, "nobody answers", "start_server"),
+        ("raise RuntimeError('UNAVAILABLE: failed to connect')", UsageError, "nothing answers", "start_server"),
         ("raise RuntimeError('something else')", WorkerError, "something else", "versions"),
     ],
 )

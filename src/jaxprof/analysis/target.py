@@ -17,7 +17,7 @@ The first row that fits a word counts:
 | anything else | NOTHING | |
 
 So what lies at a path is looked at and never run, unless it is a file `*.py`: a folder is a program for `jaxprof
-script` alone, which takes nothing but programs and asks nobody. Nothing of a session becomes a module. Two more words
+script` alone, which takes nothing but programs and asks nothing. Nothing of a session becomes a module. Two more words
 are not decided here: `HOST:PORT`, an address only beside `open --seconds`, and the devices of `--device`
 (`runner.device_choice`) and `--for` (`devices.absent`).
 """

@@ -111,7 +111,7 @@ def replace_file(path: Path, mode: int = 0o666, *, only_regular: bool = False) -
     file is still there, and nothing else. What is no regular file (`/dev/stdout`) is written in place.
 
     `only_regular`: for a folder that somebody else may have filled. What is no regular file is then refused with an
-    OSError, and a link is replaced, not followed. The new file has a name that nobody can have taken before, in a
+    OSError, and a link is replaced, not followed. The new file has a name that cannot have been taken before, in a
     folder that others write to, and the `mode` as far as the user's umask allows.
     """
     if path.exists() and not path.is_file():

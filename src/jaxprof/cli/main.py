@@ -73,7 +73,7 @@ Exit codes: 0 success; 1 a run failed, or the session could not be kept;
 2 wrong usage or a refused file; 3 a limit of `gate` was exceeded,
 4 it is undecided; 5 a part of the module or the profile could not be read;
 6 it stands still (explain --fail-on standstill); 74 stdout is full or
-closed; 130 interrupted; 141 nobody reads stdout; 128+n ended by signal n.
+closed; 130 interrupted; 141 stdout has no reader; 128+n ended by signal n.
 Progress and notes go to stderr, data to stdout."""
 
 

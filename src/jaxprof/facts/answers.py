@@ -178,7 +178,7 @@ _SETTINGS: Facts[SettingsInForce] = (
         for each in row.settings
     ], inside=(
         Fact("name", TEXT, "Its name in the file", itemgetter(0)),
-        Fact("value", ANY, "What it is; null if nobody has set it", itemgetter(1)),
+        Fact("value", ANY, "What it is; null if it is not set", itemgetter(1)),
         Fact("source", TEXT, "The file or the variable that it is from", itemgetter(2)),
         Fact("variable", TEXT, "The variable of the environment that sets it", itemgetter(3)),
         Fact("means", TEXT, "What it is for", itemgetter(4)),

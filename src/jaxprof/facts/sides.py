@@ -73,7 +73,7 @@ def verdict_line(versus: AbVersus) -> str:
             "faster": ratio,
             "slower": f"slower, {ratio}",
             "same": f"no faster, within ± {percent(times.margin)}",
-            "inconclusive": f"cannot be told: {', '.join(filter(None, (ratio if times.ratio else '', times.reason)))}",
+            "inconclusive": f"inconclusive: {', '.join(filter(None, (ratio if times.ratio else '', times.reason)))}",
         }[times.verdict]
         if (ends := compile_seconds_beside_none(versus)) is not None:
             return f"{head}: {seconds(ends[0])}; that of A was not over after {seconds(ends[1])}"

@@ -149,7 +149,7 @@ class Shape:
         return shape
 
     def without_layout(self) -> Shape:
-        """Return the same type without any layout, which tells a copy between layouts from a change of type."""
+        """Return the type without layouts: a copy between layouts does not change it."""
         members = tuple(shape.without_layout() for shape in self.tuple_shapes)
         return Shape(self.dtype, self.dimensions, self.dynamic, None, members)
 

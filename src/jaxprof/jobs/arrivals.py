@@ -276,7 +276,7 @@ def _align_captures(name: str, captured: Sequence[CollectiveEvents], notices: li
         return None
     rows = [(events, slice(begin + shift, end + shift)) for events, shift, _, _ in aligned]
     taken = np.stack([(events.ends - events.starts)[row] for events, row in rows])
-    # A collective ends everywhere at once, and the last to arrive waits for nobody: its duration is the exchange alone.
+    # A collective ends everywhere at once, and the last to arrive does not wait: its duration is the exchange alone.
     exchange = taken.min(axis=0)
     last = taken.argmin(axis=0)
     processes = []

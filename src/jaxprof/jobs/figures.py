@@ -260,8 +260,8 @@ class ProcessFigures:
     last_step: int | None = None
     """Number of the last iteration that was timed; None if they are not numbered."""
     compiling: Finding | None = None
-    """The compilation that its main thread is in, or was in when it ended, before a missing iteration could tell of it;
-    only one that takes long."""
+    """The compilation that its main thread is in, or was in when it ended, before an iteration can be missing; only one
+    that takes long."""
     longest_compile_seconds: float = 0.0
     last_line: SourceLocation = NOWHERE
     """The user's line with the most time in the last sample windows."""

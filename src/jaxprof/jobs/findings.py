@@ -424,7 +424,7 @@ def exchange_findings(collectives: Sequence[Arrivals]) -> Iterator[Finding]:
         what += "; how many bytes that are is not known"
     message = (
         f"exchanging takes about {seconds(took)} of {seconds(most.span_seconds)} "
-        f"({percent(took / most.span_seconds)}), in which the devices run no other kernel and wait for nobody: {what}"
+        f"({percent(took / most.span_seconds)}), in which the devices run no other kernel and do not wait: {what}"
     )
     yield Finding(message, seconds=took, code="exposed_exchange")
 

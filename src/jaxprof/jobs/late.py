@@ -135,7 +135,7 @@ def windows_of(process: ProcessFigures) -> LoopWindows:
     """Return the sample windows that the process spent in its loop.
 
     Windows with less than half of the usual time in the loop are left out: the loop began or ended in them, or the
-    process did something else. So are windows that mostly compiled for the first time: nobody works or waits there, and
+    process did something else. So are windows that mostly compiled for the first time: no work or wait is there, and
     as blocks without own work they hid a process that was late in all other blocks.
     """
     windows = process.windows

@@ -101,7 +101,7 @@ def _cell_text(value: Any) -> str:
 
 _NAMED = 3
 _NOTICES = 20
-"""Sessions that a notice names, and notices that are reported: of thousands of sessions, nobody reads more."""
+"""Sessions that a notice names, and notices that are reported, however many sessions there are."""
 
 
 @frozen

@@ -1,5 +1,5 @@
 """The process that computes a query (`query.database`), seen from the one that asks. It is killed when the query takes
-too long, or when nobody waits for it any more.
+too long, or when its answer is no longer wanted.
 
 Its imports take as long as those of the process that asks, which therefore starts it first: this module has few.
 """

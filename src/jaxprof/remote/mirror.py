@@ -289,7 +289,7 @@ def _filesystem(remote: RemoteUrl) -> tuple[Any, str]:
                 timeout = ClientTimeout(sock_connect=_SILENT_SECONDS, sock_read=_SILENT_SECONDS)
                 options = {"client_kwargs": {"timeout": timeout}}
             files, root = url_to_fs(remote.url, **options)
-        except (ImportError, ValueError) as error:  # the package of the store is missing, or nobody knows the scheme
+        except (ImportError, ValueError) as error:  # the package of the store is missing, or the scheme is unknown
             hint = "Install the package of the store: s3fs, gcsfs, adlfs, paramiko, aiohttp..."
             raise UsageError(f"{remote.shown} cannot be opened: {remote.clean(str(error))}", hint) from error
     if remote.scheme in _WEB and remote.url.endswith(("/", JOB_EXTENSION)):

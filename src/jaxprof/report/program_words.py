@@ -35,7 +35,7 @@ def title(program: ProgramResult) -> str:
 
 def condition(program: ProgramResult) -> str:
     """Return what became of a program: `running`, `standing still`, `ended well`, `failed, exit code 1`, `cancelled`,
-    or `cut off`, where nobody wrote its end."""
+    or `cut off` without a recorded end."""
     run, code = program.run, program.exit_code
     if program.stands_still:
         return "standing still"

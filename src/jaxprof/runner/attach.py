@@ -61,7 +61,7 @@ def collect(address: Address, seconds: float, folder: Path, interpreter: Interpr
     except TimeoutError:
         raise UsageError(f"{address} does not answer", "Behind a firewall, an SSH tunnel helps.") from None
     except OSError as error:
-        raise UsageError(f"nobody listens at {address}: {system_words(error)}", _LISTENS_ELSEWHERE) from None
+        raise UsageError(f"nothing listens at {address}: {system_words(error)}", _LISTENS_ELSEWHERE) from None
     command = [
         *python_words(interpreter.path, "-u", "-m", "jax.collect_profile"),
         *(str(address.port), str(round(seconds * 1000))),
@@ -84,7 +84,7 @@ def collect(address: Address, seconds: float, folder: Path, interpreter: Interpr
             f"{interpreter.path} -m pip install xprof; --python PATH names another interpreter.",
         )
     if "failed to connect" in output:
-        raise UsageError(f"nobody answers at {address}", _LISTENS_ELSEWHERE)
+        raise UsageError(f"nothing answers at {address}", _LISTENS_ELSEWHERE)
     if "No trace event" in output:
         raise WorkerError(
             f"nothing was captured: the program at {address} ran nothing in these {seconds:g} s",

@@ -52,7 +52,7 @@ def is_needed(
     """Return whether the kernels of a run on `device`, under these `XLA_FLAGS`, lack names that a second child could
     provide.
 
-    `capture`, `measured` and `trust` are those of the run itself. Kernels of CUDA graphs are told by their own names,
+    `capture`, `measured` and `trust` are those of the run itself. Kernels of CUDA graphs have only their own names,
     so only `trust` knows which of them have no op. False if nothing was captured, if command buffers were off
     already, or if the program is not compiled as a whole.
     """

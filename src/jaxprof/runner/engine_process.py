@@ -212,7 +212,7 @@ class EngineRun:
         max_seconds: float | None = None,
         max_silence_seconds: float = MAX_SILENCE_SECONDS,
     ) -> None:
-        """`let_go` is called before the worker is closed: from then on nobody may cancel it. `placed`: the variables
+        """`let_go` is called before the worker is closed: from then on it may not be cancelled. `placed`: the variables
         that we gave it for its device. `max_seconds`: the hard cap of its work after start-up."""
         self.run = run
         self.process = process

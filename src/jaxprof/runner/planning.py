@@ -295,7 +295,7 @@ _SIDE_SHARE, _MOST_SIDE_SECONDS = 0.4, 2.0
 
 
 def estimate_time(planned: Sequence[PlannedRun]) -> str:
-    """Return what the runs take with short calls and compilations, which nobody knows before: `about 23 s or more`."""
+    """Return what the runs take with short calls and compilations, which are unknown before: `about 23 s or more`."""
     specs = [plan.spec for plan in planned]
     if any(spec.how not in ("numpy", "eager", "jit") or spec.side for spec in specs):
         return "time unknown"

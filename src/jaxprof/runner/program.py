@@ -280,7 +280,7 @@ class ProgramProcess(ChildProcess):
 
     def _take_data(self, name: str, data: bytes) -> list[Event]:
         if name == "stderr" and self._inherit:
-            # Write all of `data` to our stderr. If nobody reads ours any more, close the program's: it will notice.
+            # Write all of `data` to our stderr. If ours has no reader any more, close the program's: it will notice.
             try:
                 write_all(STDERR, data)
             except OSError:

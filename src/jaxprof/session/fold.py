@@ -205,7 +205,7 @@ class Session:
         """Device readings by device, in order of arrival."""
         self.closed: e.SessionClosed | None = None
         self.deserted = True
-        """Whether nobody writes it any more, as far as is known: then no run of it is waiting or running."""
+        """Whether it has no writer any more, as far as is known: then no run of it is waiting or running."""
         self.content: str | None = None
         """SHA-256 of the file as far as it was read, in hex; None for a session that this process makes."""
         self.last_seq = 0
@@ -284,7 +284,7 @@ class Session:
         return [run for run in self.runs.values() if run.is_program]
 
     def desert(self, *, deserted: bool) -> None:
-        """Note whether nobody writes the session any more."""
+        """Note whether the session has no writer any more."""
         self.deserted = deserted
         for run in self.runs.values():
             run.deserted = deserted

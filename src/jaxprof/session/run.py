@@ -251,10 +251,10 @@ class Run:
     finished: e.RunFinished | None = None
     closed: e.RunClosed | None = None
     deserted: bool = True
-    """Whether nobody writes its session any more, as far as is known."""
+    """Whether its session has no writer any more, as far as is known."""
 
     def end(self, *, deserted: bool) -> RunEnd:
-        """Return how the run ended; every view shows this. `deserted`: nobody writes its session any more, a run that
+        """Return how the run ended; every view shows this. `deserted`: its session has no writer any more, a run that
         was not over never will be. Only a session that is being written has `queued` and `running` runs."""
         if self.over or not deserted:
             return RunEnd(self.status, self.error, self.hint)

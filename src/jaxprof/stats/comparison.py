@@ -110,7 +110,7 @@ class TimeComparison:
         """Verdict on `other`.
 
         `same`: the 90 % interval lies wholly within ± `margin` (two one-sided tests: D. J. Schuirmann, 1987), even if
-        it excludes 1: nobody acts on so small a difference. Otherwise `faster` or `slower`: the 95 % interval excludes
+        it excludes 1: so small a difference does not matter. Otherwise `faster` or `slower`: the 95 % interval excludes
         1, and the ratio itself lies beyond `margin`; with one launch the interval has to lie beyond `ONE_LAUNCH`,
         because two processes of one program differ, too. Otherwise, and whenever `reason` gives one, `inconclusive`.
         """

@@ -141,7 +141,7 @@ class _Progress:
     def advance(self, share: float) -> None:
         """Report this share of the part as done."""
         self._check()
-        if time.monotonic() - self._reported_at >= 0.1:  # seconds; nobody reads faster
+        if time.monotonic() - self._reported_at >= 0.1:  # seconds: no reader is faster
             self._report(share)
 
     def _report(self, share: float) -> None:

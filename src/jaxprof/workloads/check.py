@@ -239,7 +239,7 @@ def _wide(array: Any) -> Any:
 
 
 def _kind(dtype: Any) -> str:
-    """Return `bool`, `integer`, `float` or `complex`; NumPy's own kind does not tell a narrow dtype of ml_dtypes."""
+    """Return `bool`, `integer`, `float` or `complex`; NumPy's own kind hides a narrow dtype of ml_dtypes."""
     name = str(dtype)
     for kind, beginnings in (("bool", ("bool",)), ("integer", ("int", "uint")), ("complex", ("complex",))):
         if name.startswith(beginnings):

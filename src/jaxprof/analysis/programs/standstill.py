@@ -195,7 +195,7 @@ def _silent(seen: SilenceSeen, since: float, inside: StandstillSeen | None, now:
 
 
 def _is_blocked_for_ever(seen: StandstillSeen, waits: str) -> bool:
-    """Return whether nobody lets a program wait so on purpose."""
+    """Return whether no program waits so on purpose."""
     if waits == FILE:  # a terminal, a pipe or a device may be waited for
         return seen.wait.file.startswith("/") and not seen.wait.file.startswith("/dev/")
     return waits == LOCK and (seen.call == "with" or "acquire" in f"{seen.call} {seen.inner.function}")

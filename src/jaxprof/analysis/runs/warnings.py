@@ -120,7 +120,7 @@ def unstable_text(check: CheckReported) -> str:
     off, moved = integer(check.wrong_elements or 0), integer(check.unstable_elements)
     return (
         f"{off} of {counted(check.elements, 'number')} are off, and inputs that differ by a rounding change {moved} of "
-        "the expected ones as much: whether it is right cannot be told"
+        "the expected ones as much: whether it is right is unknown"
     )
 
 

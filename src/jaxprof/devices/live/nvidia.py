@@ -5,7 +5,7 @@ that does not support the query, a user who may not make it, a MIG instance, a G
 makes that one answer None and affects nothing else; one that means that the GPU itself is out of order is its `fault`.
 NVML is only read: no setting is changed, no CUDA context is made, no memory of the GPU is taken.
 
-A driver that is busy, resetting a GPU for instance, takes seconds for each answer, so nobody waits for it: threads ask,
+A driver that is busy, resetting a GPU for instance, takes seconds for each answer, so that threads of ours ask,
 and `NvmlThreads` hands out what they last heard, with its time.
 
 NVML's names and units: NVIDIA, NVML API Reference Guide. Texts were bytes in older versions of the library.

@@ -138,7 +138,7 @@ def check_result(
 def _unless_unstable(
     report: CheckReported, expect: Callable[[int], Any], expected: Any, allowed: float, reporter: Reporter
 ) -> CheckReported:
-    """Return the report of a wrong result, or that it cannot be told, if inputs that differ by their rounding make the
+    """Return the report of a wrong result, or of an unknown one if inputs that differ by their rounding make the
     expected result differ by as much: a sort or a threshold that tips over, a step that divides by almost nothing."""
     moved: list[CheckReported] = []
     for attempt in range(3):

@@ -423,7 +423,7 @@ def _text_of_fusion(fusion: Instruction) -> str:
     if end - start > 4096:
         return ""
     text = called[0].source.text[start:end]
-    # A convolution's metadata tells it from a product, and its surroundings identify attention.
+    # A convolution's metadata distinguishes it from a product, and its surroundings identify attention.
     if "convolution(" in text or "%" not in text:
         return ""
     numbers: dict[str, str] = {}

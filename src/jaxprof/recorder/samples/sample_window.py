@@ -281,7 +281,7 @@ class SampleWindow:
             if off:
                 running = running if over else ran
                 blocked = rest - ran - lost
-            else:  # how long it was blocked without a sample, nobody knows
+            else:  # how long it was blocked without a sample is unknown
                 running = rest - lost
         shared: _Weights = defaultdict(float)
         for key, weight in self.running.items():

@@ -80,7 +80,7 @@ class IterationWatch:
 
     @property
     def progress(self) -> int | None:
-        """A number that changes with each iteration that ends; None if nothing tells them: before Python 3.12, without
+        """A number that changes with each iteration that ends; None if nothing counts them: before Python 3.12, without
         a free tool number, and in loops of microseconds without a counter."""
         if self._moments is not None:
             return self._moments.seen

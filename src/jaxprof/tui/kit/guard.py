@@ -258,7 +258,7 @@ def in_thread(
     exclusive: bool = True,
 ) -> None:
     """Run `work` in a worker of `node`; quitting waits for it. `exclusive`: cancel the workers of its `group`, by
-    default its name: nobody is told any more how those end. The node then calls `then` with what `work` returned, or
+    default its name; results of cancelled workers are dropped. The node then calls `then` with what `work` returned, or
     `failed` with what it raised, on the drawing thread; without `failed`, the app shows the error."""
     app = node.app
 

@@ -92,11 +92,11 @@ class ResultPanel(ScrollPane):
         name = baseline_name(session, run)
 
         def head(width: int) -> list[Content]:
-            told = list[Content]()
+            advice = list[Content]()
             for each in findings:
-                told += hang(Content.styled("→ ", "bold $warning"), each.message, width)
-                told += _paragraphs(each.fix, width, "$text-muted", "  ")
-            return [*failure_lines(result, width), *phase_line(result, width), *_under("what to do", told)]
+                advice += hang(Content.styled("→ ", "bold $warning"), each.message, width)
+                advice += _paragraphs(each.fix, width, "$text-muted", "  ")
+            return [*failure_lines(result, width), *phase_line(result, width), *_under("what to do", advice)]
 
         def left(width: int) -> list[Content]:
             figures = [OF_PROGRAM] if run.is_program else _under("figures", [*figure_lines(result, name, width)])
@@ -270,10 +270,10 @@ def environment_lines(result: RunResult, width: int) -> list[Content]:
     return [*fact("settings", settings, width), *fact("interpreter", interpreter, width)]
 
 
-def warning_lines(result: RunResult, width: int, told: Collection[str] = ()) -> list[Content]:
-    """Return the warnings about a run, but for those of the codes that are `told` as findings."""
+def warning_lines(result: RunResult, width: int, left_out: Collection[str] = ()) -> list[Content]:
+    """Return the warnings about a run, without those of the codes in `left_out`, which are findings."""
     lines: list[Content] = []
-    for warning in (each for each in result.warnings if each.code not in told):
+    for warning in (each for each in result.warnings if each.code not in left_out):
         lines += hang(Content.styled("! ", "bold $warning"), warning.message, width, "$warning")
         lines += _paragraphs(warning.advice, width, "$text-muted", "  ")
     return lines

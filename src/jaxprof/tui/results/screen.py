@@ -144,8 +144,8 @@ class ResultsScreen(SessionScreen, keys="results"):
         self.set_class(run is not None and bool(run.log), "-wrote")
         sweep = rows.sweeps.get(group.workload) if group is not None else None
         session, found = self.profiler.session, self._found
-        told = found.findings if found is not None and found.session is session else ()
-        findings = [each for each in told if run is not None and run.id in (each.run, *each.also)]
+        all_findings = found.findings if found is not None and found.session is session else ()
+        findings = [each for each in all_findings if run is not None and run.id in (each.run, *each.also)]
         self.query_one("#verdict", Lines).show(partial(verdict_line, group, result))
         self.query_one(ResultPanel).show(session, result, group, sweep, findings)
         self.query_one(LogPane).show(run.id if run is not None else "", run.log if run is not None else ())

@@ -68,7 +68,7 @@ def ask_to_export(app: Profiler) -> None:
                 raise StorageError(f"{out} already exists", "Give another name.")
             write_pieces(out, _until_left(pieces(session, name, run)))
 
-        def tell(texts: Texts) -> None:
+        def show_path(texts: Texts) -> None:
             app.say(str(with_home(texts["file"]).absolute()), "Written")
 
         FormDialog(
@@ -78,7 +78,7 @@ def ask_to_export(app: Profiler) -> None:
             "writes it",
             confirm=write,
             waiting="Writing…",
-        ).ask(app, tell)
+        ).ask(app, show_path)
 
     lines = [Option(label, meaning) for label, meaning, _, _ in _FORMS]
     Choose("Export this session", lines).ask(app, choose)

@@ -219,7 +219,7 @@ class Live:
                 return
             self._set_busy(True)
         # Work through the queue until it is empty. That is read under the lock: a run added at the last moment is
-        # either seen here, or its thread sees that nobody is busy and drives the queue itself. From then on the next
+        # either seen here, or its thread sees that the queue is idle and drives the queue itself. From then on the next
         # thread may drive, so nothing is changed any more.
         try:
             while True:

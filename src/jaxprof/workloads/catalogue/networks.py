@@ -262,7 +262,8 @@ def train_step_estimate(batch, features, hidden, hidden_layers, classes):
     weights = sum(products) + outputs
     return Estimate(
         memory_bytes=4 * (3 * weights + 3 * batch * (features + outputs)),
-        flops=2 * batch * (3 * sum(products) - products[0]) + 2 * weights,  # nobody needs the slope of the batch itself
+        flops=2 * batch * (3 * sum(products) - products[0])
+        + 2 * weights,  # nothing needs the slope of the batch itself
         traffic_bytes=4 * (2 * weights + batch * (features + 1)),
     )
 
