@@ -258,6 +258,15 @@ def test_two_findings_about_one_kernel_save_its_time_once():
     assert list(without_overlap([apart, first], weights, {})) == [first, apart]
 
 
+def test_kernels_that_go_with_a_finding_have_no_second_one():
+    weights = KernelWeights(scope="call", shares={"a": 0.6, "b": 0.3}, seconds=1.0)
+    gone = Finding("", kernels=("a", "b"), seconds=0.9, saves_seconds=0.9, code="padding")
+    again = Finding("", kernels=("a",), seconds=0.6, saves_seconds=0.6, code="layout_copy")
+    part = replace(gone, saves_seconds=None, at_most=True, seconds=1.8)
+    assert list(without_overlap([again, gone], weights, {})) == [gone]
+    assert [each.code for each in without_overlap([again, part], weights, {})] == ["padding", "layout_copy"]
+
+
 @pytest.mark.parametrize(("mark", "seconds"), [(', frontend_attributes={xla_cpu_small_call="true"}', 0.9), ("", None)])
 def test_finding_in_an_xla_function_costs_at_most_its_call(mark, seconds):
     """A capture has the call alone; it may do more than what the finding is about."""

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import pytest
 from jax import lax
 
-from hlo.kernels.programs import compiled
+from hlo.kernels.programs import compiled, written
 from jaxprof.findings.hlo import findings_on
 from jaxprof.hlo.kernels.kernels import kernels
 from jaxprof.hlo.kernels.kinds import instructions_in
@@ -110,6 +110,7 @@ def layers(weights, x):
 _KERNELS = "f32[6,3,3,3,32] f32[6,8,16,16,3]"
 _TABLE = "f32[4096,64] s32[512]"
 _ROWS = "f32[6000,48] s32[6000]"
+_THREE = "f32[500,500] f32[500,500] f32[500,4]"
 _LOOKUP = "f32[100000,16] s32[64] f32[64,16]"
 _VOLUME = "f32[96,96,96]"
 _IMAGES = "f32[16,64,64,8]"
@@ -181,6 +182,64 @@ CASES = {
          "f32[256,256] f32[256]"),  # once for many products
         (False, lambda a, b, c: (jnp.linalg.inv(a) @ b, c @ c), "f32[16,16] f32[16] f32[512,512]"),
     ],
+    "product_order": [
+        (True, lambda a, b, v: jnp.tanh(a @ b @ v), _THREE),
+        (True, lambda a, b, v: v.T @ (a @ b), _THREE),
+        (True, jax.vmap(lambda q, k, v: q @ k.T @ v), "f32[4,500,64] f32[4,500,64] f32[4,500,64]"),
+        (False, lambda a, b, v: jnp.tanh(a @ (b @ v)), _THREE),
+        (False, lambda a, b, v: a @ b @ v, "f32[300,300] f32[300,300] f32[300,300]"),
+        (False, lambda a, b, v: (a @ b, a @ b @ v), _THREE),  # the first product is needed
+        (False, lambda a, b, v: jnp.tanh(a @ b) @ v, _THREE),
+        (False, lambda a, b, v: (a @ b + a) @ v, _THREE),
+        (False, lambda a, b, v: lax.fori_loop(0, 99, lambda _, v: jnp.tanh(a @ b @ v), v), _THREE),  # once for many
+        (False, lambda x, w, k: jnp.einsum("shd,thd->hst", (x @ w).reshape(500, 8, 32), k),
+         "f32[500,256] f32[256,256] f32[500,8,32]"),  # heads
+        (False, jax.grad(lambda a, b, v: jnp.tanh(a @ (b @ v)).sum(), argnums=(0, 1, 2)), _THREE),
+        (False, lambda a, b, v, x: (a @ b @ v, jnp.sort(x)), f"{_THREE} f32[4000000]"),
+    ],
+    "diagonal_product": [
+        (True, lambda a, d: jnp.diag(d) @ a, "f32[500,500] f32[500]"),
+        (True, lambda a, d: a @ (jnp.eye(500) * d), "f32[500,500] f32[500]"),
+        (True, lambda a, b: jnp.trace(a @ b), "f32[500,500] f32[500,500]"),
+        (True, lambda x, s: jnp.exp(jnp.diag(x @ s @ x.T)), "f32[2000,64] f32[64,64]"),
+        (True, jax.vmap(lambda a, b: jnp.diag(a @ b)), "f32[9,99,99] f32[9,99,99]"),
+        (False, lambda a, d: d[:, None] * a, "f32[500,500] f32[500]"),
+        (False, lambda a, b: (lambda y: (jnp.diag(y), y.sum()))(a @ b), "f32[500,500] f32[500,500]"),
+        (False, lambda a, b: (lambda y: (jnp.trace(y), y))(a @ b), "f32[500,500] f32[500,500]"),
+        (False, lambda a, b: jnp.where(jnp.eye(500, dtype=bool), -1e9, a @ b), "f32[500,500] f32[500,500]"),
+        (False, lambda a, b: jnp.tril(a) @ b, "f32[500,500] f32[500,500]"),
+        (False, lambda a, b: jnp.trace(a @ b), "f32[9,500] f32[500,9]"),
+    ],
+    "direct_convolution": [
+        (True, lambda x, w: jnp.convolve(x, w, mode="same"), "f32[200000] f32[2001]"),
+        (True, lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "SAME"), "f32[1,1,256,256] f32[1,1,65,65]"),
+        (True, lambda x, w: lax.conv_general_dilated(x, w, (1,), [(999, 0)], feature_group_count=8),
+         "f32[2,8,1000] f32[8,1,1000]"),  # a filter of its own for each feature
+        (False, lambda x, w: jnp.convolve(x, w, mode="same"), "f32[200000] f32[31]"),
+        (False, lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "SAME"), "f32[4,32,64,64] f32[32,32,5,5]"),
+        (False, lambda x, w: lax.conv_general_dilated(x, w, (1000,), "VALID"), "f32[1,1,200000] f32[1,1,2001]"),
+        (False, jax.grad(lambda w, x: (jnp.convolve(x, w) ** 2).sum()), "f32[9] f32[20000]"),
+        (False, lambda x, w: jax.scipy.signal.fftconvolve(x, w, mode="same"), "f32[200000] f32[2001]"),
+    ],
+    "pairwise_sum": [
+        (True, lambda x, y: ((x[:, None] - y) ** 2).sum(-1), "f32[2000,16] f32[500,16]"),
+        (True, lambda x: jnp.linalg.norm(x[:, None] - x[None], axis=-1), "f32[2000,3]"),
+        (True, jax.vmap(lambda x, y: ((x - y) ** 2).sum(-1), in_axes=(0, None)), "f32[2000,16] f32[500,16]"),
+        (False, lambda x, y: ((x - y) ** 2).sum(-1), "f32[20000,16] f32[20000,16]"),
+        (False, lambda x, y: ((x - y[0]) ** 2).sum(-1), "f32[20000,16] f32[500,16]"),
+        (False, lambda x, y: sum((x[:, None, k] - y[:, k]) ** 2 for k in range(3)), "f32[2000,3] f32[500,3]"),
+        (False, lambda x, y: (x * x).sum(1)[:, None] + (y * y).sum(1) - 2 * x @ y.T, "f32[2000,16] f32[500,16]"),
+        (False, lambda x, y, a: ((x[:, None] - y) ** 2).sum(-1)[0, 0] * (a @ a),
+         "f32[40,3] f32[40,3] f32[500,500]"),
+    ],
+    "cumulative_sum": [
+        (True, lambda a: jnp.cumsum(a, axis=0), "f32[360,5000]"),
+        (True, jax.vmap(jnp.cumprod, in_axes=1, out_axes=1), "f32[360,5000]"),
+        (False, lambda a: jnp.cumsum(a, axis=1), "f32[5000,360]"),
+        (False, lambda a: lax.scan(lambda s, x: (s + x, s + x), jnp.zeros_like(a[0]), a)[1], "f32[360,5000]"),
+        (False, lambda a: lax.reduce_window(a, 0.0, lax.add, (1, 16), (1, 1), "SAME").T, "f32[360,5000]"),
+        (False, lambda a, b: (jnp.cumsum(a, axis=0), b @ b), "f32[360,50] f32[900,900]"),
+    ],
     "rejection_sampling": [
         (True, lambda seed, x: jax.random.poisson(jax.random.key(seed), x), "s32[] f32[4000]"),
         (True, lambda seed, x: truncated(jax.random.key(seed), x), "s32[] f32[4000]"),
@@ -220,6 +279,46 @@ def test_a_choice_by_sorting_has_its_own_advice():
 
     (fix,) = [each.fix for each in findings_on(compiled(choose, "s32[]"), "cpu") if each.code == "whole_sort"]
     assert fix.startswith("k different random indices")
+
+
+_SPLIT = """
+pad0 = f32[500,512] pad(a, zero), padding=0_0x0_12
+pad1 = f32[512,500] pad(b, zero), padding=0_12x0_0
+left = f32[500,4,128] bitcast(pad0)
+right = f32[4,128,500] bitcast(pad1)
+parts = f32[4,500,500] dot(left, right), lhs_batch_dims={1}, lhs_contracting_dims={2}, rhs_batch_dims={0}, \
+rhs_contracting_dims={1}
+first = f32[500,500] reduce(parts, zero), dimensions={0}, to_apply=add
+"""
+"""A product of 500 x 500 matrices as XLA for GPUs splits it: four sums of 128, which are added up."""
+
+
+@pytest.mark.parametrize(("last", "found"), [("f32[500,4] parameter(2)", True), ("f32[500,500] parameter(2)", False)])
+def test_a_product_that_xla_has_split_is_one_of_three(last, found):
+    inputs = f"a = f32[500,500] parameter(0)\nb = f32[500,500] parameter(1)\nv = {last}\nzero = f32[] constant(0)"
+    result = last.partition(" ")[0]
+    second = f"ROOT y = {result} dot(first, v), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}"
+    module = written(f"{inputs}{_SPLIT}{second}")
+    assert ("product_order" in {finding.code for finding in findings_on(module, "gpu")}) is found
+
+
+@pytest.mark.parametrize("form", ["cumsum", "pad"])
+def test_padding_of_a_cumulative_sum_is_no_finding(form):
+    programs = {"cumsum": lambda a: jnp.cumsum(a, axis=1), "pad": lambda a: jnp.sort(jnp.pad(a, ((0, 0), (0, 9))))}
+    assert ("padding" in said(programs[form], "f32[5000,360]")) is (form == "pad")
+
+
+def test_sums_of_cpus_are_no_findings_for_gpus():
+    assert "pairwise_sum" not in said(lambda x: jnp.linalg.norm(x[:, None] - x[None], axis=-1), "f32[2000,3]", "gpu")
+    assert "cumulative_sum" not in said(lambda a: jnp.cumsum(a, axis=0), "f32[360,5000]", "gpu")
+
+
+def test_a_long_convolution_has_its_line():
+    def smooth(x, w):
+        return jnp.convolve(x, w, mode="same")
+
+    (found,) = [each for each in findings_on(compiled(smooth, "f32[200000] f32[2001]"), "cpu") if "FFT" in each.message]
+    assert found.where.line == smooth.__code__.co_firstlineno + 1
 
 
 def said(function, arguments, platform="cpu"):

@@ -43,9 +43,9 @@ def low_pass_inputs(random):
 def bodies(position, velocity):
     def step(state, _):
         x, v = state
-        apart = x[:, None] - x
-        near = lax.rsqrt(jnp.sum(apart**2, -1, keepdims=True) + 0.01)
-        force = -jnp.sum(apart * (near * near * near), 1)
+        apart = [x[:, None, axis] - x[:, axis] for axis in range(3)]
+        near = lax.rsqrt(sum(each**2 for each in apart) + 0.01)
+        force = jnp.stack([-jnp.sum(each * (near * near * near), 1) for each in apart], 1)
         v = v + 0.01 * force
         return (x + 0.01 * v, v), None
 
@@ -59,7 +59,7 @@ def bodies_inputs(random):
 @jax.jit
 def gaussian_process(x, y, at):
     def kernel(a, b):
-        return jnp.exp(-0.5 * jnp.sum((a[:, None] - b) ** 2, -1))
+        return jnp.exp(-0.5 * sum((a[:, None, axis] - b[:, axis]) ** 2 for axis in range(4)))
 
     factor = jax.scipy.linalg.cho_factor(kernel(x, x) + 0.1 * jnp.eye(len(x)))
     return kernel(at, x) @ jax.scipy.linalg.cho_solve(factor, y)

@@ -348,11 +348,15 @@ def without_overlap(
     found: Sequence[Finding], weights: KernelWeights, by_name: Mapping[str, Kernel]
 ) -> Iterator[Finding]:
     """Yield the findings, most important first, with a saving of no more than what those before them leave of the time
-    of their kernels."""
+    of their kernels; without those whose kernels are gone once a finding before them is mended."""
     claimed: set[str] = set()
+    gone: set[str] = set()
     for finding in sorted(found, key=rank):
         names = {name for kernel in finding.kernels for name in _capture_names(kernel, by_name)}
         names |= _functions(finding, by_name)
+        if names and names <= gone:
+            continue
+        gone |= names if finding.seconds is not None and not finding.at_most else set()
         if finding.seconds is None or weights.seconds is None or names.isdisjoint(claimed):
             yield finding
         else:

@@ -24,14 +24,15 @@ if TYPE_CHECKING:
     from jaxprof.analysis.kernels.hlo_program import HloProgram as HloProgram
 
 CHECKS = (
-    traffic.layout_copy, traffic.dtype_convert, compute.float64, traffic.broadcast_materialised,
-    compute.tiny_kernels, traffic.padding, compute.odd_sizes, compute.rematerialisation, traffic.large_constant,
-    traffic.unused_output, traffic.host_transfer, compute.small_loop_body, compute.attention_scores,
-    algorithms.whole_sort, algorithms.inverse_product, traffic.lost_donation, compute.upcast_product,
-    compute.precise_product, traffic.resharding,
+    algorithms.cumulative_sum, traffic.layout_copy, traffic.dtype_convert, compute.float64,
+    traffic.broadcast_materialised, compute.tiny_kernels, traffic.padding, compute.odd_sizes,
+    compute.rematerialisation, traffic.large_constant, traffic.unused_output, traffic.host_transfer,
+    compute.small_loop_body, compute.attention_scores, algorithms.whole_sort, algorithms.inverse_product,
+    algorithms.product_order, algorithms.diagonal_product, algorithms.direct_convolution, algorithms.pairwise_sum,
+    traffic.lost_donation, compute.upcast_product, compute.precise_product, traffic.resharding,
     batched.grouped_convolution, batched.small_decompositions, batched.column_gather, batched.one_hot_product,
-    draws.random_bits, draws.rejection_sampling, gradients.costly_backward,
-    loops.whole_carry, loops.both_branches, loops.longest_lane, traffic.copy_traffic,
+    draws.random_bits, draws.rejection_sampling, gradients.costly_backward, loops.whole_carry, loops.both_branches,
+    loops.longest_lane, traffic.copy_traffic,
 )  # fmt: skip
 
 

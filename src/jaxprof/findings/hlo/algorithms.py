@@ -5,13 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from math import inf, log2, prod
 
-from jaxprof.base.units import integer, percent
+from jaxprof.base.units import bytes_, counted, integer, percent, scaled
+from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding
-from jaxprof.findings.hlo.scene import WORTH, Scene, check, module_finding
-from jaxprof.hlo.kernels.dataflow import Value, downstream
+from jaxprof.findings.hlo.scene import WORTH, Scene, check, flops_of, lines_of, module_finding, total
+from jaxprof.hlo.kernels import ELEMENTWISE, SAME_PLACE
+from jaxprof.hlo.kernels.attention import combiner_of, is_any_product, product_sizes
+from jaxprof.hlo.kernels.cost import dimension_labels, windows
+from jaxprof.hlo.kernels.dataflow import Value, downstream, origin_through, sources
 from jaxprof.hlo.kernels.kernels import Kernel
-from jaxprof.hlo.kernels.kinds import values_of
+from jaxprof.hlo.kernels.kinds import reorders, values_of
 
 # -- sorts -------------------------------------------------------------------------------------------------------------
 
@@ -68,13 +73,11 @@ def whole_sort(scene: Scene) -> Iterator[Finding]:
 
 def _ends_read(scene: Scene, kernel: Kernel, sort: Value, axis: int, length: int) -> int:
     """Return how many elements at the ends of the sorted axis are read; 0 if others are, or if it is not known."""
-    if any(passage.producer is kernel and passage.crossed for passage in scene.flow):
-        return 0  # what a loop or a branch does with it is not followed
+    if kernel in scene.escaping:
+        return 0
     first = last = 0
     for member in range(len(sort.instruction.shape.leaves())):
         index = (member,) if sort.instruction.shape.is_tuple else ()
-        if ((kernel, index) if index else kernel) in scene.flow.outputs:
-            return 0
         for reader in downstream(sort._replace(member=index)):
             extents = _EXTENT.findall(reader.instruction.attributes.get("slice", ""))
             if reader.opcode != "slice" or len(extents) <= axis:
@@ -128,3 +131,331 @@ def inverse_product(scene: Scene) -> Iterator[Finding]:
         "the program's work",
         tuple(kernel.name for kernel in sorted(inverting, key=scene.work, reverse=True)),
     )
+
+
+# -- products ----------------------------------------------------------------------------------------------------------
+
+
+_CHEAPER = 2
+"""How many times cheaper the other form is at least, by its operations."""
+
+
+@frozen
+class _Chain:
+    """A product of a product, which nothing else reads: three arrays, two of them multiplied first."""
+
+    first: Kernel
+    second: Kernel
+    other_flops: float
+    """FLOPs of one execution if the other two are multiplied first."""
+
+
+@check(
+    "a product of three arrays in the costlier order",
+    "a @ b @ v is (a @ b) @ v: Python multiplies from the left. If v is the smallest, a @ (b @ v) has the same result, "
+    "up to rounding, for a fraction of the operations.",
+    "Put the parentheses around the small product, a @ (b @ v). jnp.linalg.multi_dot([a, b, v]), and one jnp.einsum "
+    "over all of them, choose the order themselves.",
+    saves="part",
+)
+def product_order(scene: Scene) -> Iterator[Finding]:
+    chains = [chain for kernel in scene.kernels if (chain := _chain_from(scene, kernel))]
+    if chains:
+        chains = [chain for chain in chains if chain.first not in scene.escaping]
+    kernels = {kernel for chain in chains for kernel in (chain.first, chain.second)}
+    if not kernels or (share := scene.share(kernels)) < WORTH:
+        return
+    chains.sort(key=lambda chain: -scene.work(chain.first))
+    other = sum(chain.other_flops * (chain.first.count or 1) for chain in chains)
+    yield module_finding(
+        f"{counted(len(chains), 'product')} of three arrays: {scaled(flops_of(kernels), 'FLOP')} a run, "
+        f"{percent(share)} of the program's work, and {scaled(other, 'FLOP')} in the other order",
+        tuple(dict.fromkeys(kernel.name for chain in chains for kernel in (chain.first, chain.second))),
+    )
+
+
+def _chain_from(scene: Scene, kernel: Kernel) -> _Chain | None:
+    """Return the chain that begins with a kernel's product, if it is much cheaper in the other order."""
+    if not kernel.uses_matrix_units or not kernel.flops or kernel.path.direction:
+        return None
+    first = next((value for value in values_of(kernel.instruction) if is_any_product(value.instruction)), None)
+    if first is None:
+        return None
+    array, parts = first, 1
+    while len(readers := list(downstream(array))) == 1 and not is_any_product(readers[0].instruction):
+        if readers[0].opcode == "reduce" and parts == 1:
+            # XLA for GPUs splits a long sum in parts, which are a batch of products, and adds these up.
+            parts = array.elements // max(1, readers[0].elements)
+        elif readers[0].opcode not in SAME_PLACE | {"pad"}:
+            return None
+        array = readers[0]
+    if len(readers) != 1:
+        return None
+    last = readers[0]
+    second = scene.kernel_of.get(id(last.outermost))
+    is_left, *others = [source.key == array.key for source in sources(last)[:2]]
+    inner, outer = product_sizes(first.instruction), product_sizes(last.instruction)
+    if second is None or second.computation != kernel.computation or not second.flops or others == [is_left]:
+        return None
+    if inner is None or outer is None:
+        return None
+    batch, rows, columns = inner[0] // parts, inner[1], inner[2]
+    kept, new = (outer[1], outer[2]) if is_left else (outer[2], outer[1])
+    # The sizes tell which side of the first product the second one sums over. If it has a batch of its own it is a
+    # product of pieces, as of the heads of attention, unless these are the parts of one sum.
+    if kept not in (rows, columns) or (outer[0] != batch and not _are_parts(last, outer[0] // max(1, batch))):
+        return None
+    other = kernel.flops * new * (rows + columns) / (rows * columns)
+    return _Chain(kernel, second, other) if _CHEAPER * other <= kernel.flops + second.flops else None
+
+
+def _are_parts(product: Value, parts: int) -> bool:
+    """Return whether a batch of products is so many parts of one sum."""
+    readers = list(downstream(product))
+    return len(readers) == 1 and readers[0].opcode == "reduce" and readers[0].elements * parts == product.elements
+
+
+_LEAST_DIAGONAL = 32
+"""Fewest numbers of a diagonal whose product is reported."""
+
+
+@check(
+    "a product with a diagonal, or of which only the diagonal is read",
+    "All other numbers of a diagonal matrix are zeros, and the product multiplies and adds them. Of a product whose "
+    "diagonal or trace alone is read, all other numbers are computed in vain.",
+    "Multiply by the numbers of the diagonal: d[:, None] * a for jnp.diag(d) @ a, a * d for a @ jnp.diag(d). "
+    "(a * b.T).sum(1) is jnp.diag(a @ b), and (a * b.T).sum() its trace.",
+    saves="part",
+)
+def diagonal_product(scene: Scene) -> Iterator[Finding]:
+    if " iota(" not in scene.module.text:
+        return
+    given: list[Kernel] = []
+    read: list[Kernel] = []
+    sizes: dict[Kernel, int] = {}
+    for kernel in scene.kernels:
+        if not kernel.uses_matrix_units or kernel.path.direction:
+            continue
+        for product in values_of(kernel.instruction):
+            if not is_any_product(product.instruction):
+                continue
+            diagonals = [side for side in sources(product)[:2] if _is_diagonal(side)]
+            matrix = diagonals[0].shape.dimensions if diagonals else product.shape.dimensions
+            if min(matrix[-2:], default=0) < _LEAST_DIAGONAL:
+                continue
+            if diagonals:
+                given.append(kernel)
+            elif _is_diagonal_read(product) and kernel not in scene.escaping:
+                read.append(kernel)
+            sizes[kernel] = min(matrix[-2:])
+    kernels = sorted([*given, *read], key=scene.work, reverse=True)
+    if not kernels or (share := scene.share(kernels)) < WORTH:
+        return
+    size = sizes[kernels[0]]
+    what = (
+        f"with a diagonal matrix: all but 1 in {integer(size)} of its numbers are zeros"
+        if kernels[0] in given
+        else f"of which only the diagonal is read: 1 in {integer(size)} of its numbers"
+    )
+    yield module_finding(
+        f"{counted(len(kernels), 'product')} {what}; {scaled(flops_of(kernels), 'FLOP')} a run, {percent(share)} of "
+        "the program's work",
+        tuple(kernel.name for kernel in kernels),
+    )
+
+
+def _is_identity(value: Value | None) -> bool:
+    """Return whether the value tells, for each place of a matrix, whether it lies on the diagonal."""
+    value = origin_through(value, SAME_PLACE)
+    if value is None or value.opcode != "compare" or value.instruction.string("direction") != "EQ":
+        return False
+    counters = [origin_through(side, SAME_PLACE | {"broadcast"}) for side in sources(value)]
+    axes = {side.instruction.integers("iota_dimension") for side in counters if side and side.opcode == "iota"}
+    return len(axes) == 2
+
+
+def _is_zero(value: Value | None) -> bool:
+    value = origin_through(value, SAME_PLACE | {"broadcast"})
+    return value is not None and value.opcode == "constant" and value.instruction.literal in ("0", "0.0", "-0")
+
+
+def _is_diagonal(value: Value) -> bool:
+    made = origin_through(value, SAME_PLACE)
+    if made is None:
+        return False
+    operands = sources(made)
+    if made.opcode == "select" and len(operands) == 3:
+        return _is_identity(operands[0]) and _is_zero(operands[2])
+    return _is_identity(made) or (made.opcode == "multiply" and any(map(_is_identity, operands)))
+
+
+def _is_diagonal_read(product: Value) -> bool:
+    """Return whether all that is read of a product, after operations on each number by itself, is its diagonal."""
+    waiting, seen = [product], 0
+    while waiting and seen < 16:
+        seen += 1
+        readers = list(downstream(waiting.pop()))
+        for reader in readers:
+            operands = sources(reader)
+            is_masked = reader.opcode == "select" and _is_diagonal(reader)
+            if is_masked or (reader.opcode == "gather" and _takes_diagonal(operands)):
+                continue
+            if reader.opcode not in ELEMENTWISE or reader.opcode in ("transpose", "reshape", "reverse"):
+                return False
+            waiting.append(reader)
+        if not readers:
+            return False  # it is returned, or carried by a loop
+    return not waiting
+
+
+def _takes_diagonal(operands: list[Value]) -> bool:
+    """Return whether the indices of a gather are (0, 0), (1, 1), ..., of the whole array."""
+    indices = origin_through(operands[1], SAME_PLACE) if len(operands) == 2 else None
+    if indices is None or indices.opcode != "concatenate":
+        return False
+    counters = [origin_through(part, SAME_PLACE | {"broadcast"}) for part in sources(indices)]
+    return len(counters) == 2 and all(part is not None and part.opcode == "iota" for part in counters)
+
+
+# -- sums --------------------------------------------------------------------------------------------------------------
+
+
+_FFT_FLOPS = 2.5
+"""FLOPs of the FFT of n real numbers, over n log2(n): half of the 5 of complex ones (Cooley and Tukey's radix 2)."""
+_FFT_GAIN = 4
+"""How many times cheaper an FFT is at least. On a CPU (two cores, jax 0.12) the ratio of times is about that of FLOPs:
+3 for 129 taps of 200 000 numbers, and 24 for 2 049."""
+
+
+@check(
+    "a long convolution, term by term",
+    "Each number of the result is a sum over the whole window. By way of the Fourier transform the cost grows with the "
+    "logarithm of the length.",
+    "Use jax.scipy.signal.fftconvolve(x, w, mode). Its error is relative to the largest numbers of the result: small "
+    "ones beside them lose digits.",
+    saves="part",
+)
+def direct_convolution(scene: Scene) -> Iterator[Finding]:
+    by_fft: dict[Kernel, float] = {}
+    for kernel in scene.kernels:
+        # The window of a gradient is a whole image, and no call of the program's is slow for it.
+        if kernel.kind == "convolution" and not kernel.path.direction and kernel.flops:
+            flops = min((_flops_by_fft(value) for value in values_of(kernel.instruction)), default=inf)
+            if _FFT_GAIN * flops <= kernel.flops:
+                by_fft[kernel] = flops * (kernel.count or 1)
+    if not by_fft or (share := scene.share(by_fft)) < WORTH:
+        return
+    kernels = sorted(by_fft, key=scene.work, reverse=True)
+    found = module_finding(
+        f"{counted(len(kernels), 'convolution')} of a long window: {scaled(flops_of(kernels), 'FLOP')} a run, "
+        f"{percent(share)} of the program's work; by FFT about {scaled(sum(by_fft.values()), 'FLOP')}",
+        tuple(kernel.name for kernel in kernels),
+    )
+    # XLA for CPUs rewrites a convolution, whose own line is lost then: what is beside it comes of the same call.
+    near = (kernels[0].instruction, *kernels[0].instruction.operand_instructions(), *kernels[0].instruction.users)
+    yield replace(found, places=lines_of(Value(each) for each in near if "conv" in each.metadata.op_name))
+
+
+def _flops_by_fft(value: Value) -> float:
+    """Estimate the FLOPs of a convolution by FFT; infinite for one with strides or holes, or that is not shown."""
+    sliding, labels = windows(value.instruction), dimension_labels(value.instruction)
+    operands, result = value.instruction.operand_instructions(), (value.shape.leaves() or (value.shape,))[0]
+    if not sliding or labels is None or len(operands) < 2:
+        return inf
+    if any((window.stride, window.base_dilation, window.window_dilation) != (1, 1, 1) for window in sliding):
+        return inf
+    if len(labels[1]) != operands[1].shape.rank or len(labels[2]) != result.rank:
+        return inf
+    length = prod(
+        result.dimensions[at] + sliding[int(label)].size for at, label in enumerate(labels[2]) if label.isdecimal()
+    )
+    kernels = prod(size for size, label in zip(operands[1].shape.dimensions, labels[1], strict=True) if label in "io")
+    planes = operands[0].shape.elements / length + result.elements / length + kernels
+    batch = result.dimensions[labels[2].index("b")]
+    # A complex multiplication and addition take 8 FLOPs, and half the frequencies of real numbers suffice.
+    return length * (planes * _FFT_FLOPS * log2(max(2, length)) + 4 * batch * kernels)
+
+
+@check(
+    "differences of all pairs, summed over a short last axis",
+    "XLA for CPUs adds up the numbers along the last axis one by one, and vectorises nothing.",
+    "Write a few coordinates out, sum((x[:, None, k] - y[:, k]) ** 2 for k in range(d)): 5 to 80 times as fast for 2 "
+    "to 8. Of more, (x * x).sum(1)[:, None] + (y * y).sum(1) - 2 * x @ y.T is one product; distances that are small "
+    "beside the coordinates lose digits in it.",
+    saves="part",
+)
+def pairwise_sum(scene: Scene) -> Iterator[Finding]:
+    if scene.platform != "cpu" or " subtract(" not in scene.module.text:
+        return
+    found = {}
+    for kernel in scene.kernels:
+        if {"reduce", "subtract"} <= scene.opcodes(kernel) and not kernel.path.direction:
+            pairs = [pair for value in values_of(kernel.instruction) if (pair := _pairs(value)) is not None]
+            if pairs:
+                found[kernel] = pairs[0]
+    if not found or (share := scene.share(found)) < WORTH:
+        return
+    first = max(found, key=scene.work)
+    rows, columns, depth = found[first]
+    yield module_finding(
+        f"differences of {integer(rows)} × {integer(columns)} pairs are summed over {counted(depth, 'coordinate')}: "
+        f"{percent(share)} of the program's work",
+        tuple(kernel.name for kernel in sorted(found, key=scene.work, reverse=True)),
+    )
+
+
+def _pairs(reduction: Value) -> tuple[int, int, int] | None:
+    """Return the numbers of rows, of columns and of coordinates, if the value is a sum of squared differences over the
+    last axis for each pair of rows."""
+    if reduction.opcode != "reduce" or combiner_of(reduction.instruction) != "add":
+        return None
+    squared = next(iter(sources(reduction)), None)
+    if squared is None or reduction.instruction.integers("dimensions") != (squared.shape.rank - 1,):
+        return None
+    factors = sources(squared)
+    is_square = squared.opcode == "multiply" and len(factors) == 2 and factors[0].key == factors[1].key
+    difference = factors[0] if is_square else None
+    if difference is None or difference.opcode != "subtract":
+        return None
+    sides = [origin_through(side, SAME_PLACE | {"broadcast"}) for side in sources(difference)]
+    depth = difference.shape.dimensions[-1]
+    if len(sides) != 2 or sides[0] is None or sides[1] is None or depth < 2:
+        return None
+    rows, columns = (side.elements // depth for side in sides if side is not None)
+    is_all_pairs = rows * columns * depth == difference.elements and min(rows, columns) >= _LEAST_DIAGONAL
+    return (rows, columns, depth) if is_all_pairs else None
+
+
+@check(
+    "a cumulative sum along an axis that is not the last",
+    "XLA for CPUs moves the axis to the end, pads it, and adds up windows of 16 one by one, in several passes.",
+    "Go along the axis with lax.scan: jax.lax.scan(lambda s, x: (s + x, s + x), jnp.zeros_like(a[0]), a)[1] is "
+    "jnp.cumsum(a, axis=0), 3 to 20 times as fast. Keep jnp.cumsum on accelerators.",
+    saves="part",
+)
+def cumulative_sum(scene: Scene) -> Iterator[Finding]:
+    if scene.platform != "cpu" or " reduce-window(" not in scene.module.text:
+        return
+    kernels = [kernel for kernel in scene.kernels if _is_cumulative(kernel)]
+    summing = {kernel.instruction for kernel in kernels}
+    # Before the windows the array is padded, and after them put together again.
+    around = {each for kernel in summing for each in (*kernel.operand_instructions(), *kernel.users)}
+    kernels += [kernel for kernel in scene.kernels if kernel.instruction in around - summing]
+    scene.explained |= {kernel.name for kernel in kernels}  # their padding is none of the program's
+    if not any(reorders(kernel.instruction) for kernel in kernels) or (share := scene.share(kernels)) < WORTH:
+        return
+    kernels.sort(key=scene.work, reverse=True)
+    found = module_finding(
+        f"a cumulative sum takes {counted(len(kernels), 'kernel')}, some of which only move its axis to the end: "
+        f"{bytes_(sum(map(total, kernels)))} a run, {percent(share)} of the program's work",
+        tuple(kernel.name for kernel in kernels),
+    )
+    yield replace(found, places=lines_of(Value(kernel.instruction) for kernel in kernels))
+
+
+def _is_cumulative(kernel: Kernel) -> bool:
+    """Return whether each window of a kernel ends at its own place, so that it sums up what lies before."""
+    if kernel.kind != "window reduction":
+        return False
+    sliding = [window for value in values_of(kernel.instruction) for window in windows(value.instruction)]
+    return any(window.size > 1 and window.pad_low == window.size - 1 and window.stride == 1 for window in sliding)

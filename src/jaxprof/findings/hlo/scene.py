@@ -71,6 +71,14 @@ class Scene:
         """The arrays that go from kernel to kernel, followed on first use."""
         return self.module.once(Flow)
 
+    @cached_property
+    def escaping(self) -> frozenset[Kernel]:
+        """Kernels whose results the program returns, or that a loop or a branch carries: not all that reads them is
+        seen."""
+        carried = (passage.producer for passage in self.flow if passage.crossed)
+        returned = (array[0] if isinstance(array, tuple) else array for array in self.flow.outputs)
+        return frozenset([*carried, *returned])
+
     def opcodes(self, kernel: Kernel) -> frozenset[str]:
         """Return the operations in a kernel, without those that cost nothing."""
         opcodes = self._working.get(kernel.likeness)

@@ -33,7 +33,10 @@ def _only(scene: Scene, doing: Set[str], beside: Set[str]) -> list[Kernel]:
     return [
         kernel
         for kernel in scene.kernels
-        if total(kernel) >= LARGE_BYTES and (opcodes := scene.opcodes(kernel)) & doing and opcodes <= doing | beside
+        if total(kernel) >= LARGE_BYTES
+        and kernel.name not in scene.explained
+        and (opcodes := scene.opcodes(kernel)) & doing
+        and opcodes <= doing | beside
     ]
 
 
