@@ -19,6 +19,7 @@ from jaxprof.base.config import SETTINGS
 from jaxprof.base.limits import LIMITS
 from jaxprof.cli.answer_schemas import KINDS
 from jaxprof.cli.commands import gate
+from jaxprof.cli.main import cli
 from jaxprof.events import REASONS
 from jaxprof.facts.comparisons import EXACT
 from jaxprof.facts.tables import TABLES
@@ -175,6 +176,31 @@ def _settings():
     return "\n".join(lines) + "\n"
 
 
+def _commands():
+    """Each command with what it does, and the options that its help shows."""
+    lines = []
+    for name, command in _leaves(cli, click.Context(cli), "jaxprof"):
+        lines += [f"### {name}", "", _cell(command.get_short_help_str(400)), ""]
+        options = [each for each in command.params if isinstance(each, click.Option) and not each.hidden]
+        if options:
+            lines += ["| option | |", "|---|---|"]
+            lines += [f"| `{', '.join((*each.opts, *each.secondary_opts))}` | {_cell(each.help)} |" for each in options]
+            lines.append("")
+    return "\n".join(lines)
+
+
+def _leaves(command, context, name):
+    if isinstance(command, click.Group):
+        for word in command.list_commands(context):
+            yield from _leaves(command.get_command(context, word), context, f"{name} {word}")
+    else:
+        yield name, command
+
+
+def _cell(text):
+    return " ".join((text or "").split()).replace("|", "\\|")
+
+
 FIGURE = r"\d[-+*/ <.e\d]*(?: \* [A-Z_]+)?|\(\d+[.e][.e\d-]*, [.e\d-]+\)"
 """A number, a product with one, or a pair of them."""
 BOUND = re.compile(
@@ -208,6 +234,7 @@ def _figures(path):
 REFERENCES = {
     "attribution.md": _attribution,
     "configuration.md": _settings,
+    "exit-codes.md": _commands,
     "findings.md": _findings,
     "json.md": _keys_of_the_json,
     "keys.md": _keys,
@@ -233,6 +260,22 @@ NAMED = {"gate.md": [fact.key for fact in EXACT], "jobs.md": CAUSES, "programs.m
 def test_a_page_explains_every_name(page):
     text = (ROOT / "docs" / page).read_text()
     assert [name for name in NAMED[page] if f"`{name}`" not in text] == []
+
+
+BETWEEN_PROCESSES = {
+    *("JAXPROF_JOB_INDEX", "JAXPROF_OWN_CODE", "JAXPROF_PROGRAM", "JAXPROF_SCRATCH", "JAXPROF_URLS"),
+    *("JAXPROF_FORMER_PYTHONPATH", "JAXPROF_FORMER_PYTHONUNBUFFERED"),
+}
+"""Variables that jaxprof itself sets for the processes that it starts."""
+
+
+def test_a_variable_that_users_set_is_documented():
+    read = {
+        name for path in (ROOT / "src").rglob("*.py") for name in re.findall(r'"(JAXPROF_\w*[A-Z])"', path.read_text())
+    }
+    text = "".join(page.read_text() for page in (ROOT / "docs").glob("*.md"))
+    assert "JAXPROF_TARGETS" in read
+    assert sorted(name for name in read - BETWEEN_PROCESSES if f"{name}" not in text) == []
 
 
 def test_the_help_of_gate_names_every_exact_fact():
