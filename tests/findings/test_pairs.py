@@ -8,7 +8,9 @@ import re
 import subprocess
 import sys
 from functools import partial
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 import test_hlo_findings
@@ -23,7 +25,10 @@ from jaxprof import events as e
 from jaxprof.analysis.runs.run_result import result
 from jaxprof.base.errors import UsageError
 from jaxprof.base.units import seconds
+from jaxprof.findings import hlo, programs
 from jaxprof.findings.catalogue import SOURCES, entries, find_entry
+from jaxprof.findings.hlo.scene import HloCheck
+from jaxprof.findings.programs.claims import ProgramCheck
 from jobs.test_job_findings import FOUND, NOTHING, figures
 from report import sessions
 from waiting import SLOWER
@@ -217,6 +222,13 @@ def test_every_code_has_a_pair():
     elsewhere = set(" ".join(ELSEWHERE.values()).split())
     assert PAIRS.keys() | elsewhere == {entry.code for entry in entries().values() if entry.source != "trust"}
     assert not PAIRS.keys() & elsewhere
+
+
+@pytest.mark.parametrize(("package", "kind"), [(programs, ProgramCheck), (hlo, HloCheck)])
+def test_every_check_is_in_the_list_of_its_package(package, kind):
+    modules = [import_module(f"{package.__name__}.{each.name}") for each in iter_modules(package.__path__)]
+    made = {each.code for module in (package, *modules) for each in vars(module).values() if isinstance(each, kind)}
+    assert made == {each.code for each in (*package.CHECKS, *getattr(package, "REMARKS", ()))}
 
 
 @pytest.mark.parametrize("near", [(2.0, 0.42), (None, 0.42), (576.0, None)])
