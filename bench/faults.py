@@ -79,8 +79,7 @@ from jaxprof.events import (  # noqa: E402
 )
 from jaxprof.recorder.compiles.arguments import static_text  # noqa: E402
 from jaxprof.remote import URLS  # noqa: E402
-from jaxprof.session import Session  # noqa: E402
-from jaxprof.session.log import LogWriter, load, new_header  # noqa: E402
+from jaxprof.session import LogWriter, Session, load, new_header  # noqa: E402
 from job_folders import job, loop  # noqa: E402
 from mutated import (  # noqa: E402
     COMMANDS,

@@ -46,8 +46,7 @@ from jaxprof.findings.program_result import program_result  # noqa: E402
 from jaxprof.jobs.findings import JobFigures  # noqa: E402
 from jaxprof.jobs.job import read_job_figures  # noqa: E402
 from jaxprof.runner.job_launch import JobLaunch  # noqa: E402
-from jaxprof.session import Session  # noqa: E402
-from jaxprof.session.log import load  # noqa: E402
+from jaxprof.session import Session, load  # noqa: E402
 
 PROGRAM = ROOT / "bench" / "programs" / "job.py"
 EXPECTED = {

@@ -65,7 +65,7 @@ FIRST_LIMIT = 2.0
 
 def kept(tape: Tape, path: Path) -> Path:
     """The events of a tape as a session file."""
-    from jaxprof.session.log import LogWriter
+    from jaxprof.session import LogWriter
 
     writer = LogWriter(tape.header, path)
     for event in tape.events:

@@ -22,8 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 from jaxprof import events as e
-from jaxprof.session import Session
-from jaxprof.session.log import LogWriter, load, new_header
+from jaxprof.session import LogWriter, Session, load, new_header
 
 FEWEST_FOLDED_A_SECOND = 200_000
 EVENTS_A_RUN = 500

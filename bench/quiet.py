@@ -32,7 +32,7 @@ from jaxprof.analysis.runs.run_result import RunResult, results  # noqa: E402
 from jaxprof.analysis.runs.speedup import BUSY_SHARE  # noqa: E402
 from jaxprof.base.units import seconds as shown  # noqa: E402
 from jaxprof.session import Session  # noqa: E402
-from jaxprof.session.log.lines import load  # noqa: E402
+from jaxprof.session.lines import load  # noqa: E402
 
 WORKLOADS = "matmul,selu,reduce,sort,fft,layernorm,attention,mlp-train-step"
 

@@ -151,7 +151,7 @@ def following(home: str, length: int, seconds: int, settle: float) -> tuple[floa
     """The share of a core that the app takes, and the bytes a second that it writes, beside a program that has run for
     `length` seconds and goes on, a sample window a second."""
     from jaxprof.events import Header
-    from jaxprof.session.log import LogWriter
+    from jaxprof.session import LogWriter
     from job_scale import growing
 
     began = time.monotonic() - length

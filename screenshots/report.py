@@ -39,8 +39,7 @@ def shoot(page: Page, file: Path, name: str, section: str, size: tuple[int, int]
 def main() -> None:
     """All pictures, in a state folder of their own."""
     from jaxprof.report.page.document import to_page
-    from jaxprof.session import Session
-    from jaxprof.session.log import load
+    from jaxprof.session import Session, load
 
     program = executable()
     if program is None:

@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxprof.events import Event, Header
-from jaxprof.session import Session
-from jaxprof.session.log import LogWriter
+from jaxprof.session import LogWriter, Session
 
 
 def fold(header: Header, events: Iterable[Event]) -> Session:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from jaxprof import events as e
 from jaxprof.hlo.text import proto
-from jaxprof.session.log import LogWriter
+from jaxprof.session import LogWriter
 from report import sessions
 
 sys.path.append(str(Path(__file__).parent / "trace"))  # no package, because the standard library has one of its name

@@ -27,10 +27,9 @@ from jaxprof.events import encode
 from jaxprof.hlo import files
 from jaxprof.hlo.kernels.notices import problems
 from jaxprof.hlo.text import parse
-from jaxprof.session import Session
+from jaxprof.session import Session, load
 from jaxprof.session.files import HOME_VARIABLE
-from jaxprof.session.log import load
-from jaxprof.session.log.lines import encode_header, encode_line
+from jaxprof.session.lines import encode_header, encode_line
 from jaxprof.trace.sources import read_profile
 from jaxprof.trace.summary import events_of
 from report import sessions

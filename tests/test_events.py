@@ -6,7 +6,7 @@ import pytest
 from golden import held
 from jaxprof import events as e
 from jaxprof.events.base import TEXT_CHARACTERS
-from jaxprof.session.log.lines import UnknownEvent, decode_line, encode_line
+from jaxprof.session.lines import UnknownEvent, decode_line, encode_line
 from tapes import unpacked
 
 EXPORTED = [getattr(e, name) for name in e.__all__]  # each is loaded on its first use

@@ -19,7 +19,7 @@ from folding import written
 from jaxprof.base.operating_system import python_words
 from jaxprof.devices.absent import wheels
 from jaxprof.rollup.making import roll_ups
-from jaxprof.session.log import new_header
+from jaxprof.session import new_header
 from report import sessions
 from tables import rows
 from waiting import SLOWER
@@ -105,10 +105,10 @@ LOADED = rows("""
     open FILE --format json  116  -
     open FILE --kernels      50   -
     open PROGRAM --format text  68  hlo.text
-    open PROGRAM --compiles  55   findings.programs analysis.programs.verdict session.log.writer
+    open PROGRAM --compiles  55   findings.programs analysis.programs.verdict session.writer
     hlo FILE                 58   -
     hlo FILE --kernels       82   stats analysis.runs.run_result
-    hlo HLO                  47   session.fold session.log
+    hlo HLO                  47   session.fold session.lines session.writer
     hlo HLO --kernels        69   -
     hlo HLO --format json    85   -
 """)
@@ -164,7 +164,7 @@ from types import SimpleNamespace
 from jaxprof.cli import main, plain_script
 from jaxprof.runner import program_run
 from jaxprof.session import Session
-from jaxprof.session.log import load
+from jaxprof.session import load
 plain_script.import_summary()
 path = Path(sys.argv[1])
 session = load(path, Session)

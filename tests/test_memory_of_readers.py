@@ -41,7 +41,7 @@ from pathlib import Path
 import mutated
 from jaxprof.base.errors import JaxprofError
 from jaxprof.session import Session
-from jaxprof.session.log import load
+from jaxprof.session import load
 
 def session(path):
     session = load(path, Session)

@@ -17,8 +17,7 @@ from golden import commands, held
 from jaxprof.base.limits import LIMITS
 from jaxprof.cli.main import cli
 from jaxprof.findings.catalogue import entries
-from jaxprof.session import Session
-from jaxprof.session.log import load
+from jaxprof.session import Session, load
 
 _LONG_NUMBER = re.compile(r"\b\d+\.\d{12,}(?:e[-+]?\d+)?\b")
 _CODE_OF_PAGE = re.compile(r"<(script|style)\b[^>]*>.*?</\1>", re.DOTALL)

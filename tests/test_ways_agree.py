@@ -21,8 +21,7 @@ from jaxprof.facts.answers import OF_PROGRAMS, facts_of_answer, view_of
 from jaxprof.facts.kernels import KERNELS
 from jaxprof.facts.runs import RUNS
 from jaxprof.facts.tables import TABLES
-from jaxprof.session import Session
-from jaxprof.session.log import load
+from jaxprof.session import Session, load
 from report.sessions import HEADER
 
 OBJECTS = ("launch",)

@@ -17,9 +17,8 @@ from jaxprof.base.errors import StorageError, UsageError
 from jaxprof.events import LogLine, RunFinished, RunPlanned, RunSpec
 from jaxprof.facts.session_tree import to_dict
 from jaxprof.findings.program_result import program_result
-from jaxprof.session import Session
-from jaxprof.session.log import LogWriter, load, new_header
-from jaxprof.session.log.library import read_entry
+from jaxprof.session import LogWriter, Session, load, new_header
+from jaxprof.session.library import read_entry
 from waiting import SLOWER, until
 
 SOURCE = Path(__file__).parents[2] / "src"

@@ -17,7 +17,7 @@ from jaxprof.base import limits
 from jaxprof.base.errors import FileRefusedError, UsageError
 from jaxprof.base.files import PRIVATE, open_regular, private_folder, read_whole, replace_file, unpack, with_home
 from jaxprof.cli.output import ExitCode
-from jaxprof.session.log import Library
+from jaxprof.session import Library
 from jaxprof.trace.xspace import parse_xspace
 from report import sessions
 

@@ -14,8 +14,7 @@ from folding import written
 from hlo_sources import write_kernels
 from jaxprof.base import operating_system
 from jaxprof.base.errors import UsageError
-from jaxprof.session import Session
-from jaxprof.session.log import load
+from jaxprof.session import Session, load
 from report import sessions
 from terminal import Terminal
 from tui import profiles

@@ -14,7 +14,7 @@ from jaxprof.base.private import SETTINGS, safe_variables, value_to_keep
 from jaxprof.base.redaction import LineScrubber, is_secret_name, redact_words, scrub
 from jaxprof.base.text import REDACTED
 from jaxprof.engine.measure.environment import read_environment
-from jaxprof.session.log import LogWriter, new_header
+from jaxprof.session import LogWriter, new_header
 from source_tree import tree
 from tables import rows
 

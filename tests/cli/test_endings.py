@@ -16,8 +16,7 @@ from jaxprof.cli.output import ExitCode
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.new_session import report_location
 from jaxprof.runner.program_run import ProgramScheduler
-from jaxprof.session import Session
-from jaxprof.session.log import load
+from jaxprof.session import Session, load
 from job_folders import job, loop, process
 from pythons import stand_in
 

@@ -16,8 +16,7 @@ import pytest
 from cli.calling import Said, environment
 from cli.test_kills import plan
 from jaxprof.cli.output import ExitCode
-from jaxprof.session import Session
-from jaxprof.session.log import load
+from jaxprof.session import Session, load
 from mutated import originals
 from pythons import stand_in
 

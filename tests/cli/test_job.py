@@ -15,8 +15,7 @@ from cli.calling import run
 from folding import written
 from golden import held_cases
 from jaxprof.cli.commands.script import note_own_options
-from jaxprof.session import Session
-from jaxprof.session.log import load
+from jaxprof.session import Session, load
 from job_folders import job, loop, process
 from query.conftest import InThisProcess
 

@@ -19,8 +19,7 @@ from cli.compiled import compiled
 from folding import written
 from jaxprof import events as e
 from jaxprof.cli.output import SIGNAL_BASE, ExitCode
-from jaxprof.session import Session
-from jaxprof.session.log import load, new_header
+from jaxprof.session import Session, load, new_header
 from waiting import processes_with
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds what is left in /proc")

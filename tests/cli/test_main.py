@@ -71,7 +71,7 @@ def test_the_app_refuses_to_start_without_a_terminal(call):
 
 
 def test_an_interrupt_in_a_command_is_130(call, monkeypatch):
-    monkeypatch.setattr("jaxprof.session.log.Library.search", Mock(side_effect=KeyboardInterrupt))
+    monkeypatch.setattr("jaxprof.session.Library.search", Mock(side_effect=KeyboardInterrupt))
     assert call("open", "x").code == ExitCode.INTERRUPTED
 
 

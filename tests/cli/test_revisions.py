@@ -18,8 +18,7 @@ from jaxprof.base.errors import UsageError, WorkerError
 from jaxprof.cli import modules
 from jaxprof.cli.commands.gate import find_base
 from jaxprof.runner.repository import check_out
-from jaxprof.session import Session
-from jaxprof.session.log import load
+from jaxprof.session import Session, load
 
 pytestmark = pytest.mark.process
 

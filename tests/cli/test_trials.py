@@ -8,8 +8,7 @@ import pytest
 from folding import written
 from jaxprof import events as e
 from jaxprof.findings.trials import PROPOSED
-from jaxprof.session import Session
-from jaxprof.session.log import load
+from jaxprof.session import Session, load
 from report import sessions
 
 LOOP = """import jax

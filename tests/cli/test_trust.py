@@ -22,7 +22,7 @@ from jaxprof.analysis.target import resolve
 from jaxprof.base.errors import FileRefusedError
 from jaxprof.cli.main import command_for
 from jaxprof.cli.output import ExitCode
-from jaxprof.session.log import LogWriter
+from jaxprof.session import LogWriter
 from job_folders import job, loop
 from mutated import originals
 from report import sessions

@@ -15,8 +15,8 @@ from jaxprof.base.errors import FileRefusedError
 from jaxprof.jobs.folder import JobFollower, check_job, is_growing
 from jaxprof.jobs.job import read_job_files
 from jaxprof.jobs.watch import JobWatch
+from jaxprof.session import LogWriter
 from jaxprof.session.files import is_job_folder, session_path
-from jaxprof.session.log import LogWriter
 from job_folders import JOB, job, job_figures, loop, process, read_job, recording
 
 

@@ -10,8 +10,7 @@ import program_events
 from folding import written
 from jaxprof import events as e
 from jaxprof.query.sql_process import SqlProcess
-from jaxprof.session import Session
-from jaxprof.session.log import load
+from jaxprof.session import Session, load
 from report import sessions
 
 pytest.importorskip("duckdb")

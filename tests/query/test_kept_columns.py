@@ -13,7 +13,7 @@ from jaxprof import events as e
 from jaxprof.facts.tables import TABLES
 from jaxprof.query import execution, kept_columns
 from jaxprof.query.execution import QueriedSession, tables_of
-from jaxprof.session.log import Library
+from jaxprof.session import Library
 from query.conftest import events, write
 
 RECORDED = sorted(Path(__file__, "../../../screenshots/sessions").resolve().glob("*.jaxprof"))

@@ -16,8 +16,7 @@ from jaxprof.analysis.programs.pauses import SIGNAL, UNKNOWN
 from jaxprof.devices.live.process_state import is_stopped
 from jaxprof.findings.derive import explanation
 from jaxprof.findings.program_result import program_result
-from jaxprof.session import Session
-from jaxprof.session.log import load
+from jaxprof.session import Session, load
 from pythons import stand_in
 from recorder.running import (
     OUT,

@@ -20,7 +20,7 @@ from jaxprof.remote import RemoteUrl, is_url, path_here
 from jaxprof.remote.mirror import Mirror, forget_old
 from jaxprof.session import Session
 from jaxprof.session.files import copies_folder, url_of
-from jaxprof.session.log.lines import is_live, load
+from jaxprof.session.lines import is_live, load
 from job_folders import job, loop
 
 

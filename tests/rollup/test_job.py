@@ -19,7 +19,7 @@ from jaxprof.jobs.job import JobSteps, read_job_figures, read_job_files
 from jaxprof.jobs.roll_ups import compact_all, files_of, find_outdated, open_roll_ups
 from jaxprof.jobs.step_grid import PARTS_OF
 from jaxprof.rollup.making import file_of, roll_up
-from jaxprof.session.log import load as load_session
+from jaxprof.session import load as load_session
 from job_folders import captures, job, job_figures, loop, process, read_job, stderr, step_grid, wavering
 
 

@@ -13,7 +13,7 @@ from jaxprof.jobs.job import read_job_figures
 from jaxprof.rollup.making import file_of
 from jaxprof.rollup.recording import RollUpRecorder
 from jaxprof.runner.session_recorder import SessionRecorder
-from jaxprof.session.log import LogWriter
+from jaxprof.session import LogWriter
 from job_folders import job_figures, loop, read_job
 from rollup.test_job import numbered, passes, roll_all
 from waiting import until

@@ -15,8 +15,7 @@ from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.runner.scheduler import Scheduler
 from jaxprof.runner.sides import ComparedSide
-from jaxprof.session import Session
-from jaxprof.session.log import LogWriter, load, new_header
+from jaxprof.session import LogWriter, Session, load, new_header
 from jaxprof.workloads import load_built_in
 from jaxprof.workloads.model import workload_info
 from waiting import until

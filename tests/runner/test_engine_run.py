@@ -10,7 +10,7 @@ from jaxprof.devices.inventory.placement import OF_A_DEVICE
 from jaxprof.engine.protocol.request import TurnsOverRequest
 from jaxprof.runner.engine_process import EngineProcess, EngineRun
 from jaxprof.runner.session_recorder import DeviceWatch, SessionRecorder
-from jaxprof.session.log import LogWriter, new_header
+from jaxprof.session import LogWriter, new_header
 
 
 class Gone(EngineProcess):

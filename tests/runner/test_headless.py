@@ -13,7 +13,7 @@ from jaxprof.runner import headless
 from jaxprof.runner.headless import HeadlessRuns, Progress
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.scheduler import Scheduler
-from jaxprof.session.log import LogWriter
+from jaxprof.session import LogWriter
 from report import sessions
 
 INTERPRETER = Interpreter("/usr/bin/python3", None)

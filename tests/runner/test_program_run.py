@@ -17,7 +17,7 @@ from jaxprof.events import CaptureWindow, Heartbeat, LogLine, ProgramEnded, Sess
 from jaxprof.runner.interpreter import own_interpreter
 from jaxprof.runner.program import ProgramCommand, ProgramProcess
 from jaxprof.runner.program_run import ProgramScheduler, _Pace
-from jaxprof.session.log import LogWriter, new_header
+from jaxprof.session import LogWriter, new_header
 from waiting import until
 
 SECONDS = 20.0

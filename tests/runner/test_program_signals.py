@@ -12,8 +12,7 @@ import pytest
 from cli.calling import environment
 from jaxprof.runner import program_signals
 from jaxprof.runner.program_signals import KILL, TERMINATE, Escalation
-from jaxprof.session import Session
-from jaxprof.session.log import load
+from jaxprof.session import Session, load
 from pythons import stand_in
 from waiting import SLOWER, processes_with, until
 

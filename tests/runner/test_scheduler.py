@@ -10,8 +10,7 @@ from hlo_sources import write_kernels
 from jaxprof.devices.inventory.placement import WorkerEnvironment
 from jaxprof.runner import engine_process, scheduler
 from jaxprof.runner.profiles import plan_profile
-from jaxprof.session import Session
-from jaxprof.session.log import load
+from jaxprof.session import Session, load
 from jaxprof.trace import imported
 from runner import engines
 from runner.stage import Stage, plan

@@ -18,8 +18,7 @@ from jaxprof.devices.inventory.placement import WorkerEnvironment
 from jaxprof.runner import turns
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.runner.turns import LEAST_TURNS_SECONDS, LaunchRule
-from jaxprof.session import Session
-from jaxprof.session.log import new_header
+from jaxprof.session import Session, new_header
 from jaxprof.stats.comparison import compare, narrow_enough
 from jaxprof.stats.turns import PROBES
 from runner.engines import PREAMBLE

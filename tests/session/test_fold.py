@@ -15,9 +15,8 @@ from jaxprof.base.text import REDACTED
 from jaxprof.engine.main import EventPipe
 from jaxprof.events.runs import CHUNK_CHARACTERS, INLINE_BYTES, split
 from jaxprof.runner.session_recorder import SessionRecorder
-from jaxprof.session import Run, Session
-from jaxprof.session.log import LogWriter
-from jaxprof.session.log.lines import decode_header, decode_line, encode_line
+from jaxprof.session import LogWriter, Run, Session
+from jaxprof.session.lines import decode_header, decode_line, encode_line
 from jaxprof.session.run import RunEnd
 from tapes import unpacked
 

@@ -4,7 +4,7 @@ import pytest
 
 from jaxprof.api.session import load
 from jaxprof.events import RunFinished, RunPlanned, RunSpec
-from jaxprof.session.log.lines import encode_line
+from jaxprof.session.lines import encode_line
 from jaxprof.testing.items import file_of, report
 
 TESTS = """

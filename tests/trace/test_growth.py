@@ -13,10 +13,9 @@ from jaxprof.hlo import files
 from jaxprof.hlo.kernels.barriers import barriers
 from jaxprof.hlo.kernels.kernels import kernels
 from jaxprof.hlo.text import parse
-from jaxprof.session import Session
-from jaxprof.session.log import lines, load
-from jaxprof.session.log.library import read_entry
-from jaxprof.session.log.lines import encode_header, encode_line
+from jaxprof.session import Session, lines, load
+from jaxprof.session.library import read_entry
+from jaxprof.session.lines import encode_header, encode_line
 from jaxprof.trace.lanes import lanes_of
 from jaxprof.trace.passes import compile_passes
 from jaxprof.trace.steps import steps_of

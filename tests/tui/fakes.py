@@ -13,8 +13,7 @@ from jaxprof import events as e
 from jaxprof.base.errors import WorkerError
 from jaxprof.devices import Device
 from jaxprof.runner.interpreter import Interpreter
-from jaxprof.session import Session
-from jaxprof.session.log import LogWriter
+from jaxprof.session import LogWriter, Session
 from jaxprof.tui.kit.dialogs import READING
 from jaxprof.tui.kit.host import Destination
 from jaxprof.tui.shell.profiler import Profiler

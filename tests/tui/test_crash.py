@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from jaxprof.cli.output import ExitCode
-from jaxprof.session import Session
-from jaxprof.session.log import Library, load
+from jaxprof.session import Library, Session, load
 from pythons import stand_in
 from terminal import Terminal
 from waiting import processes_with, until

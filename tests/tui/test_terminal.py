@@ -14,8 +14,7 @@ from textual.color import Color
 
 from folding import written
 from jaxprof.base.files import read_source
-from jaxprof.session import Session
-from jaxprof.session.log import Library, load
+from jaxprof.session import Library, Session, load
 from jaxprof.tui.theme import DARK, LIGHT
 from pythons import EVERY, command_beside
 from terminal import Terminal

@@ -206,7 +206,7 @@ def wrong_kind(target: Target, needed: str) -> UsageError | None:
 def _find_session(word: str, *, jobs: bool, runs: bool, is_revision: Callable[[str], bool] | None) -> Target | None:
     """Return the kept session, the job or the revision that a word names; for a program, which a command that only
     reads does not run, its newest session. None if there is nothing."""
-    from jaxprof.session.log import Library
+    from jaxprof.session import Library
 
     library = Library()
     program = with_home(word)

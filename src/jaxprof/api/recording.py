@@ -64,9 +64,9 @@ from jaxprof.events.runs import in_pieces
 from jaxprof.jobs.process import JobProcess
 from jaxprof.jobs.process import job_process as job_process_of_launcher
 from jaxprof.remote import path_here
+from jaxprof.session import Library, LogWriter, new_header
 from jaxprof.session.files import EXTENSION
-from jaxprof.session.log import Library, LogWriter, new_header
-from jaxprof.session.log.lines import is_live
+from jaxprof.session.lines import is_live
 
 if TYPE_CHECKING:
     from jaxprof.engine.protocol import RecordingOptions

@@ -14,10 +14,10 @@ from jaxprof.base.errors import StorageError, UsageError
 from jaxprof.base.operating_system import refuse_to_run
 from jaxprof.events import Event, Header, RunSpec, SessionClosed
 from jaxprof.remote import path_here
+from jaxprof.session import LogWriter, new_header
 from jaxprof.session import Session as FoldedSession
+from jaxprof.session import load as load_file
 from jaxprof.session.files import EXTENSION
-from jaxprof.session.log import LogWriter, new_header
-from jaxprof.session.log import load as load_file
 
 if TYPE_CHECKING:
     from jaxprof.hlo.stages import ModuleStages

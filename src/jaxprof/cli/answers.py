@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.planning import PlannedRun
     from jaxprof.runner.sides import SideOptions, Sides
-    from jaxprof.session import Session
-    from jaxprof.session.log import LogWriter
+    from jaxprof.session import LogWriter, Session
 
 
 def command_line(*words: object) -> str:

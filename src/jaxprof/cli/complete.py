@@ -47,8 +47,8 @@ def complete_target_device(incomplete: str) -> list[CompletionItem]:
 
 
 def complete_session(incomplete: str) -> list[CompletionItem]:
+    from jaxprof.session import Library
     from jaxprof.session.files import EXTENSION
-    from jaxprof.session.log import Library
 
     stems = [path.name.removesuffix(EXTENSION) for path in Library().paths()]
     items = _completions(incomplete, ["last", *stems])

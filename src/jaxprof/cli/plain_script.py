@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.runner.program_run import ProgramScheduler
     from jaxprof.runner.session_recorder import Listener
-    from jaxprof.session import Session
-    from jaxprof.session.log import LogWriter
+    from jaxprof.session import LogWriter, Session
 
 _NAME = "jaxprof: "
 """Stands before each line of ours, among those of the program."""
@@ -259,8 +258,8 @@ def launch_job(count: int, out: Path | None, *, force: bool, form: str) -> int:
 def _is_kept(path: Path, job: str) -> bool:
     """Return whether the file at `path` is a session of that job, without lost events."""
     from jaxprof.base.files import open_regular
-    from jaxprof.session.log.lines import events_of, read_header
-    from jaxprof.session.log.writer import EVENTS_LOST
+    from jaxprof.session.lines import events_of, read_header
+    from jaxprof.session.writer import EVENTS_LOST
 
     try:
         with open_regular(path) as file:

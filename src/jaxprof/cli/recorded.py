@@ -26,7 +26,7 @@ def session_of(target: Target) -> Session | None:
     path = target.file
     if target.kind not in (Kind.SESSION, Kind.JOB):
         return None
-    from jaxprof.session.log import load
+    from jaxprof.session import load
 
     return load(path, Session)
 
@@ -51,7 +51,7 @@ class Recorded:
         """The loaded session. Raises FileRefusedError if it cannot be read."""
         if self.imported is not None:
             return self.imported
-        from jaxprof.session.log import load
+        from jaxprof.session import load
 
         return load(self.path, Session)
 
@@ -79,7 +79,7 @@ def open_recorded(target: Target, views: tuple[str, ...] = ()) -> Iterator[Recor
     Raises JaxprofError, also if options of a profile were given for something else."""
     path, word, run = target.path, target.word, target.run or None
     if path is None:
-        from jaxprof.session.log import Library
+        from jaxprof.session import Library
 
         known = [path.name.removesuffix(EXTENSION) for path in Library().paths()[:20]]
         raise wrong_kind(target, "a session") or not_found("session", word, known)
@@ -98,14 +98,14 @@ def open_recorded(target: Target, views: tuple[str, ...] = ()) -> Iterator[Recor
     why = f"chooses a part of a profile, and {word} is not a profile"
     refuse(("profile_run", "host"), why, "Leave it out.")
     if path.is_dir():
-        from jaxprof.session.log.lines import one_session_needed
+        from jaxprof.session.lines import one_session_needed
 
         raise one_session_needed(path)
 
     name, newer = lasting_name(path), target.newer_job
     by_script = path != with_home(word) and word not in path.name and word != "last"
     if by_script or newer is not None or (word == "last" and sys.stderr.isatty()):
-        from jaxprof.session.log.library import read_entry
+        from jaxprof.session.library import read_entry
 
         job = f"; the job {newer.name} is newer, and one session is needed" if newer is not None else ""
         note(f"{word}: {name}, of {', '.join(read_entry(path).workloads) or 'no run'}{job}")

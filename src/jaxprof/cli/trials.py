@@ -58,7 +58,7 @@ def plan_recorded(target: Target, words: Mapping[str, Any]) -> tuple[PlannedRun,
     """Return the run that a session has, planned again, and what the session shows. Asks before anything starts that
     the session names. Raises JaxprofError."""
     from jaxprof.runner.rerun import choose_runs, list_starts, plan_again, refuse_fetched
-    from jaxprof.session.log import load
+    from jaxprof.session import load
 
     fixed = ("variant", "preset", "settings", "arguments", "precision", "environment", "seed")
     refuse(fixed, "is fixed by the session", "Name the function in place of the session.")

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jaxprof.base.config import Config, Setting
-    from jaxprof.session import Run, Session
-    from jaxprof.session.log import Entry
+    from jaxprof.session import Entry, Run, Session
     from jaxprof.workloads.model import WorkloadInfo
 
 OF_PROGRAMS = ("compiles", "findings", "transfers", "timeline")

@@ -20,7 +20,7 @@ from jaxprof.base.units import and_more
 from jaxprof.base.values import frozen
 from jaxprof.session.files import attempts_in
 from jaxprof.session.fold import Session
-from jaxprof.session.log.lines import Follower, is_live
+from jaxprof.session.lines import Follower, is_live
 
 _MOST_NAMED = 8
 ROLL_UP_FOLDER = "rollup"

@@ -44,9 +44,8 @@ from jaxprof.jobs.step_grid import (
     no_sums,
     trace_of,
 )
-from jaxprof.session import Session
-from jaxprof.session.log import load
-from jaxprof.session.log.lines import is_live
+from jaxprof.session import Session, load
+from jaxprof.session.lines import is_live
 
 if TYPE_CHECKING:
     from jaxprof.jobs.roll_ups import RolledUp

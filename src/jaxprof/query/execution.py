@@ -35,9 +35,8 @@ from jaxprof.query.columnar import arrow_schema, arrow_table, clean_text
 from jaxprof.query.kept_columns import KeptColumns, TablesRead
 from jaxprof.query.sql_process import SqlProcess
 from jaxprof.report import Table
-from jaxprof.session import Session
+from jaxprof.session import Session, load
 from jaxprof.session.files import EXTENSION, with_urls
-from jaxprof.session.log import load
 
 _WIDEST = 60
 _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)

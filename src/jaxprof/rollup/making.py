@@ -35,9 +35,8 @@ from jaxprof.jobs.folder import ROLL_UP_ENDING, ROLL_UP_FOLDER, ROLL_UP_FORMAT
 from jaxprof.jobs.job import ProcessFile
 from jaxprof.jobs.step_grid import MOST_BLOCKS, OWN_PARTS, PART_COLUMNS, WORKED, add_trace, no_sums
 from jaxprof.query.columnar import arrow_table
-from jaxprof.session import Session
+from jaxprof.session import Session, load
 from jaxprof.session.files import process_number
-from jaxprof.session.log import load
 
 MOST_STEPS = 1 << 14
 """Most rows of `steps`: of a longer loop, two or more neighbouring steps share a row."""

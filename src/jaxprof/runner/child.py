@@ -226,7 +226,7 @@ class ChildProcess:
     def _events_in(self, line: bytes) -> list[Event]:
         """Return the events on a line of the event pipe. A heartbeat is noted and not returned."""
         from jaxprof.events import Heartbeat, LogLine
-        from jaxprof.session.log.lines import UnknownEvent, decode_line
+        from jaxprof.session.lines import UnknownEvent, decode_line
 
         try:
             event = decode_line(line)

@@ -24,7 +24,7 @@ def compile_now(
     from jaxprof.base.operating_system import refuse_to_run
     from jaxprof.devices.inventory.machine import environment_facts
     from jaxprof.runner.scheduler import session_of
-    from jaxprof.session.log import LogWriter, new_header
+    from jaxprof.session import LogWriter, new_header
 
     refuse_to_run("compiling")
     interpreter = find_interpreter(options.python)

@@ -39,7 +39,7 @@ from jaxprof.events import (
 from jaxprof.runner.child import ChildProcess, Pipes
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.session_recorder import BATCH_SECONDS, DeviceWatch, SessionRecorder
-from jaxprof.session.log.lines import are_bounded
+from jaxprof.session.lines import are_bounded
 from jaxprof.workloads import names
 
 ENGINE = Path(__file__).resolve().parent.parent / "engine" / "__main__.py"

@@ -28,8 +28,7 @@ from jaxprof.report.runs import versus_text
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.planning import PlannedRun, left_in_words
 from jaxprof.runner.scheduler import Scheduler
-from jaxprof.session import Run, Session
-from jaxprof.session.log import LogWriter
+from jaxprof.session import LogWriter, Run, Session
 
 TICK_SECONDS = 0.1
 QUIET_SECONDS = 20.0

@@ -12,14 +12,14 @@ from jaxprof.session.files import EXTENSION
 
 if TYPE_CHECKING:
     from jaxprof.jobs.process import JobProcess
-    from jaxprof.session.log import LogWriter
+    from jaxprof.session import LogWriter
 
 
 def new_writer(out: Path | None, *, replace_existing: bool = False, process: JobProcess | None = None) -> LogWriter:
     """Return a new log in `out`, or among the kept sessions. `process`: the process of a job that it records. Raises
     UsageError or StorageError before anything runs."""
     from jaxprof.devices.inventory.machine import environment_facts
-    from jaxprof.session.log import Library, LogWriter, new_header
+    from jaxprof.session import Library, LogWriter, new_header
 
     header = new_header(environment_facts())
     if process is not None:

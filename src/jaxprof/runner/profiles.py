@@ -58,7 +58,7 @@ def session_of_profile(
     if the session cannot be written.
     """
     from jaxprof.runner.scheduler import session_of
-    from jaxprof.session.log import LogWriter, new_header
+    from jaxprof.session import LogWriter, new_header
 
     planned = planned or plan_profile(path)
     writer = LogWriter(new_header({}), target, replace_existing=True)

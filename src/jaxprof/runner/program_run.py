@@ -42,7 +42,7 @@ from jaxprof.runner.child import OUT_OF_MEMORY
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.program import ProgramCommand, ProgramProcess
 from jaxprof.runner.session_recorder import DeviceWatch, Listener, RecordingScheduler
-from jaxprof.session.log import LogWriter
+from jaxprof.session import LogWriter
 
 WATCHED_AFTER_SECONDS = 0.5
 """Delay before devices are watched: looking for them takes longer than a short program."""

@@ -28,8 +28,7 @@ from jaxprof.runner.repository import revisions
 from jaxprof.runner.requests import environment_for, plan_event, request_for, timing_request
 from jaxprof.runner.session_recorder import DeviceWatch, Listener, RecordingScheduler, SessionRecorder
 from jaxprof.runner.turns import Group, Side
-from jaxprof.session import Session
-from jaxprof.session.log import LogWriter
+from jaxprof.session import LogWriter, Session
 
 
 class _CancelledError(Exception):

@@ -28,8 +28,7 @@ from jaxprof.events import (
     WarningRaised,
 )
 from jaxprof.runner.interpreter import Interpreter
-from jaxprof.session import Run, Session
-from jaxprof.session.log import LogWriter
+from jaxprof.session import LogWriter, Run, Session
 
 BATCH_SECONDS = 0.05
 """Length of a batch of events: a screen gets one message, however many events came."""

@@ -37,7 +37,7 @@ from jaxprof.findings.compare.session_difference import facts_of
 from jaxprof.recorder.compiles.arguments import static_text
 from jaxprof.recorder.compiles.ledger import Ledger
 from jaxprof.recorder.compiles.reasons import FunctionKey
-from jaxprof.session.log import new_header
+from jaxprof.session import new_header
 
 if TYPE_CHECKING:
     from jaxprof.recorder.calls.kept_call import KeptArguments

@@ -25,9 +25,9 @@ from jaxprof.facts.comparisons import EXACT
 from jaxprof.findings.compare.session_difference import facts_of
 from jaxprof.report import Table, text_lines
 from jaxprof.report.program_words import signature, why_again
+from jaxprof.session import new_header
 from jaxprof.session.files import EXTENSION
-from jaxprof.session.log import new_header
-from jaxprof.session.log.lines import decode_line, encode_line
+from jaxprof.session.lines import decode_line, encode_line
 from jaxprof.testing.calls import Caller, CompileWatch
 
 

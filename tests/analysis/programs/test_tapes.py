@@ -5,8 +5,7 @@ import pytest
 
 from case_files import CASES, judge, outcome_of, read_case
 from golden import figures_text, held_cases
-from jaxprof.session import Session
-from jaxprof.session.log import load
+from jaxprof.session import Session, load
 from recorder.running import notes_of
 from tapes import names, unpacked
 

@@ -14,7 +14,7 @@ from jaxprof.engine.measure.ahead_of_time import compile_request
 from jaxprof.engine.measure.control import RunControl
 from jaxprof.engine.protocol.request import decode_request
 from jaxprof.events import SessionClosed
-from jaxprof.session.log.lines import encode_line
+from jaxprof.session.lines import encode_line
 
 
 def emit(event):

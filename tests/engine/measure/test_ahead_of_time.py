@@ -23,9 +23,9 @@ from jaxprof.hlo.text.parse import module
 from jaxprof.runner.interpreter import find_interpreter
 from jaxprof.runner.planning import PlanOptions, find_workloads, plan_compiles
 from jaxprof.runner.scheduler import Scheduler
+from jaxprof.session import LogWriter, new_header
 from jaxprof.session.fold import with_text
-from jaxprof.session.log import LogWriter, new_header
-from jaxprof.session.log.lines import decode_line
+from jaxprof.session.lines import decode_line
 from waiting import SLOWER
 
 pytestmark = pytest.mark.process

@@ -15,7 +15,7 @@ import pytest
 from golden import held_cases
 from jaxprof.analysis.programs.sentences import compile_reason
 from jaxprof.events import Compiled
-from jaxprof.session.log.lines import limit_numbers
+from jaxprof.session.lines import limit_numbers
 from pythons import EVERY
 from recorder.running import SOURCE
 from waiting import SLOWER

@@ -9,7 +9,7 @@ from textual.widgets import Input, Static
 from jaxprof.analysis.target import whole_word
 from jaxprof.base.errors import UsageError, WorkerError
 from jaxprof.runner.planning import estimate_time
-from jaxprof.session.log import Library
+from jaxprof.session import Library
 from jaxprof.tui.home import dialogs
 from jaxprof.tui.home.device_list import DeviceList
 from jaxprof.tui.home.dialogs import split_specs

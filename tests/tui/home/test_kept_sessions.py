@@ -8,7 +8,7 @@ from textual.widgets import Input
 
 import job_folders
 from folding import written
-from jaxprof.session.log import LogWriter, new_header
+from jaxprof.session import LogWriter, new_header
 from jaxprof.tui.home.start_list import StartList
 from jaxprof.tui.kit.format import ago
 from report import sessions

@@ -10,8 +10,8 @@ from jaxprof.base.errors import UsageError
 from jaxprof.base.text import REDACTED
 from jaxprof.runner import engine_questions
 from jaxprof.runner.program import ProgramCommand
-from jaxprof.session.log import Library, LogWriter
-from jaxprof.session.log.library import read_entry
+from jaxprof.session import Library, LogWriter
+from jaxprof.session.library import read_entry
 from jaxprof.tui.home.preview import session_summary
 from jaxprof.tui.home.start_list import MOST_HERE, WAYS, StartList, own_rows
 from tui import recorded

@@ -10,8 +10,8 @@ import pytest
 import job_folders
 import program_events
 from jaxprof.jobs.step_grid import StepGrid
+from jaxprof.session import LogWriter
 from jaxprof.session.files import session_path
-from jaxprof.session.log import LogWriter
 from jaxprof.tui.job.processes import MARKS, ProcessList, cell_words, mark_of
 from jaxprof.tui.job.screen import JobFindings, JobReading, JobScreen, fitting
 from tui.fakes import HOSTILE, SMALL, walking

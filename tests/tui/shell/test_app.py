@@ -9,7 +9,7 @@ from textual.widgets import Input
 from jaxprof import events as e
 from jaxprof.base.config import Config, read_config
 from jaxprof.base.errors import StorageError
-from jaxprof.session.log import LogWriter, new_header
+from jaxprof.session import LogWriter, new_header
 from jaxprof.tui import clock
 from jaxprof.tui.hlo.kernels import KernelTable
 from jaxprof.tui.home.start_list import StartList

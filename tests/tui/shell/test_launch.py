@@ -11,8 +11,7 @@ import pytest
 
 import program_events
 from jaxprof.cli.output import terminal_problem
-from jaxprof.session import Session
-from jaxprof.session.log import LogWriter, load
+from jaxprof.session import LogWriter, Session, load
 from jaxprof.tui.shell import launch
 from jaxprof.tui.shell.launch import drawing_on_stdout, is_light
 from jaxprof.tui.shell.live import Live

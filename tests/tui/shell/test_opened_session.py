@@ -16,9 +16,8 @@ from jaxprof.analysis.target import resolve
 from jaxprof.base.errors import FileRefusedError
 from jaxprof.cli.commands import open_
 from jaxprof.events import ProgressMade
-from jaxprof.session import Session
-from jaxprof.session.log import Follower, LogWriter
-from jaxprof.session.log.lines import encode_line
+from jaxprof.session import Follower, LogWriter, Session
+from jaxprof.session.lines import encode_line
 from jaxprof.tui import clock
 from jaxprof.tui.shell import opened_session
 from jaxprof.tui.shell.opened_session import OpenedSession, ProfileReading

@@ -142,8 +142,7 @@ def open_hlo(path: Path, read_profile: Callable[[Path], Session]) -> tuple[list[
         session, problem = read_profile(path), f"{path} holds no HLO"
         hint = "An .xplane.pb holds HLO where enable_hlo_proto was on (the default)."
     else:  # loading a job raises the error that names the session of a process
-        from jaxprof.session import Session
-        from jaxprof.session.log import load
+        from jaxprof.session import Session, load
 
         session, problem = load(path, Session), f"no run of {path} has a compiled program"
         hint = how_to_get_hlo(session)

@@ -127,8 +127,7 @@ def _open(target: Target, python: Path | None, *, follow: bool) -> int:
         return launch_app(target.file, interpreter)
     with open_recorded(target) as found:
         if found.imported is None:
-            from jaxprof.session import Session
-            from jaxprof.session.log import Follower
+            from jaxprof.session import Follower, Session
 
             # Reads the header: what is no session is refused before the screen changes.
             Follower(found.path, Session).finish()
@@ -161,7 +160,7 @@ def launch_app(
 def _new_session(out: Path | None, form: str, *, force: bool) -> Path:
     """Return where to keep a profile as a session. Raises UsageError, also for a format that the answer lacks, and
     StorageError if there is something already."""
-    from jaxprof.session.log import Library, new_header
+    from jaxprof.session import Library, new_header
 
     if form not in ("text", "json"):
         raise no_form("what is kept as a session", form, "text", "json")
@@ -200,7 +199,7 @@ def _print(target: Target, run_id: str | None, form: str) -> int:
     if target.kind is Kind.JOB:
         path = target.file
         if view is not None or run_id is not None:
-            from jaxprof.session.log.lines import one_session_needed
+            from jaxprof.session.lines import one_session_needed
 
             raise one_session_needed(path)
         from jaxprof.jobs.job import read_job_figures

@@ -19,9 +19,9 @@ from jaxprof.cli.options import require_packages
 from jaxprof.cli.output import format_option, no_form, note, notes, print_csv, print_json, print_lines, row_limit
 from jaxprof.cli.recorded import open_recorded
 from jaxprof.report import Table, text_lines
+from jaxprof.session import Library
 from jaxprof.session.files import EXTENSION
-from jaxprof.session.log import Library
-from jaxprof.session.log.library import none_kept, read_job_entry
+from jaxprof.session.library import none_kept, read_job_entry
 
 if TYPE_CHECKING:
     from jaxprof.query.execution import QueriedSession

@@ -152,8 +152,7 @@ def _plan_again(source: str, chosen: PlanOptions, ask: Ask) -> list[PlannedRun]:
     also if the session came from a URL: nothing of it may be started.
     """
     from jaxprof.runner.rerun import NOT_AGAIN, choose_runs, list_starts, plan_again, refuse_fetched
-    from jaxprof.session import Session
-    from jaxprof.session.log import Library, load
+    from jaxprof.session import Library, Session, load
 
     target = resolve(source, runs=True)
     path = target.path or Library().find(source)

@@ -19,8 +19,8 @@ from jaxprof.events.base import with_failures
 from jaxprof.facts import column, pick
 from jaxprof.facts.answers import ENTRY
 from jaxprof.remote import path_here
-from jaxprof.session.log import Entry, Library
-from jaxprof.session.log.library import bytes_on_disk
+from jaxprof.session import Entry, Library
+from jaxprof.session.library import bytes_on_disk
 
 _LARGEST = 1 << 60
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from textual.app import App
 
     from jaxprof.runner.planning import PlannedRun
-    from jaxprof.session.log import Entry
+    from jaxprof.session import Entry
     from jaxprof.tui.home.plan_options import HomeOptions
     from jaxprof.tui.shell.device_monitor import DeviceRow
     from jaxprof.tui.shell.profiler import Profiler

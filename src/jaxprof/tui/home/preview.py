@@ -26,7 +26,7 @@ from jaxprof.tui.kit.table_columns import table_lines
 
 if TYPE_CHECKING:
     from jaxprof.events import RunPlanned
-    from jaxprof.session.log import Entry
+    from jaxprof.session import Entry
     from jaxprof.tui.home.plan_options import HomeOptions
     from jaxprof.workloads.model import WorkloadInfo
 
@@ -42,7 +42,7 @@ _MOST_FOLDED_BYTES = 16 << 20
 def cost_of(entry: Entry) -> str:
     """Return what costs most in a recorded program. For threads: folds the session. Raises FileRefusedError."""
     from jaxprof.report.conclusion import longest_program_cost
-    from jaxprof.session.log import load
+    from jaxprof.session import load
 
     return longest_program_cost(load(entry.path, Session))[0]
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from jaxprof.runner.program import ProgramCommand
-    from jaxprof.session.log import Entry
+    from jaxprof.session import Entry
     from jaxprof.tui.shell.profiler import Profiler
     from jaxprof.workloads.model import WorkloadInfo
 

@@ -28,7 +28,7 @@ from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn, either
 
 if TYPE_CHECKING:
     from jaxprof.runner.program import ProgramCommand
-    from jaxprof.session.log import Entry
+    from jaxprof.session import Entry
     from jaxprof.tui.home.plan_options import HomeOptions
     from jaxprof.workloads.model import WorkloadInfo
 

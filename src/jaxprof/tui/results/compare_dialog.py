@@ -18,8 +18,7 @@ from jaxprof.findings.compare.session_difference import RunDifference, SessionDi
 from jaxprof.report import Piece
 from jaxprof.report.comparison import comparison_body, comparison_head
 from jaxprof.report.program_words import words
-from jaxprof.session import Run, Session
-from jaxprof.session.log import load
+from jaxprof.session import Run, Session, load
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import ReportDialog, report_dialog
 from jaxprof.tui.kit.drawing import bar, cell

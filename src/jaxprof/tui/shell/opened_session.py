@@ -20,8 +20,7 @@ from jaxprof.tui import clock
 if TYPE_CHECKING:
     from jaxprof.events import Event
     from jaxprof.runner.scheduler import Scheduler
-    from jaxprof.session import Session
-    from jaxprof.session.log import Follower
+    from jaxprof.session import Follower, Session
 
 
 CLOCKS_APART_SECONDS = 5.0
@@ -94,7 +93,7 @@ class OpenedSession:
 
     def _begin(self, session: Session, path: Path) -> None:
         """Determine whose clock the session uses, and whether its writer is visible from here."""
-        from jaxprof.session.log.lines import is_live
+        from jaxprof.session.lines import is_live
 
         now = clock.monotonic()
         self._locked = is_live(path)
@@ -126,7 +125,7 @@ class OpenedSession:
             # a writer that sends nothing may be gone
             now = clock.monotonic()
             if not self._gone and self.path is not None and now - self._looked_seconds >= LOOK_SECONDS:
-                from jaxprof.session.log.lines import is_live
+                from jaxprof.session.lines import is_live
 
                 self._looked_seconds = now
                 locked = is_live(self.path)
@@ -147,9 +146,8 @@ def read(
     """Read a session file, or the profile of `reading`: return what follows its file, its path, and whether another
     process still writes it; None if the reading was stopped. For threads. Raises JaxprofError. `follow`: follow the
     session even if no writer is visible from here, as in a folder that another host writes to."""
-    from jaxprof.session import Session
-    from jaxprof.session.log import Follower
-    from jaxprof.session.log.lines import is_live
+    from jaxprof.session import Follower, Session
+    from jaxprof.session.lines import is_live
 
     try:
         if reading is not None:

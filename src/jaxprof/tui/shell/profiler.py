@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.planning import PlannedRun
     from jaxprof.runner.program import ProgramCommand
-    from jaxprof.session import Session
-    from jaxprof.session.log import Follower, Library
+    from jaxprof.session import Follower, Library, Session
     from jaxprof.tui.kit.dialogs import Confirm
     from jaxprof.tui.kit.screen import SessionScreen
 
@@ -457,7 +456,7 @@ class Profiler(Navigator, keys="app"):
         ask_text(self, "The session is not being saved", field, move, "saves", question=error.what)
 
     def library(self) -> Library:
-        from jaxprof.session.log import Library
+        from jaxprof.session import Library
 
         return Library()
 

@@ -26,7 +26,7 @@ from jaxprof.base.values import frozen
 from jaxprof.events import Event, Header, RunClosed, RunPlanned, SessionClosed
 from jaxprof.events.base import open_status, session_state
 from jaxprof.session.files import EXTENSION, JOB_EXTENSION, attempts_in, columns_file, process_number, sessions_folder
-from jaxprof.session.log.lines import events_of, is_live, read_header
+from jaxprof.session.lines import events_of, is_live, read_header
 
 if TYPE_CHECKING:
     from jaxprof.events import ProgramStarted

@@ -18,10 +18,9 @@ from golden import held_cases
 from jaxprof import events as e
 from jaxprof.base.errors import FileRefusedError
 from jaxprof.base.files import open_regular
-from jaxprof.session import Session
-from jaxprof.session.log import Follower, LogWriter, lines, load, new_header
-from jaxprof.session.log.library import read_entry
-from jaxprof.session.log.lines import encode_header, events_of, read_header
+from jaxprof.session import Follower, LogWriter, Session, lines, load, new_header
+from jaxprof.session.library import read_entry
+from jaxprof.session.lines import encode_header, events_of, read_header
 from report import sessions
 
 PLAN = sessions.plan("r1", "jit", "jit")

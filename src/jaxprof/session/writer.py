@@ -38,7 +38,7 @@ from jaxprof.base.redaction import LineScrubber, redact_words, scrub, without_se
 from jaxprof.base.units import counted
 from jaxprof.events import Event, Header, LogLine, RunClosed, RunPlanned, SessionClosed, WarningRaised
 from jaxprof.session.files import EXTENSION, add_own
-from jaxprof.session.log.lines import encode_header, encode_line
+from jaxprof.session.lines import encode_header, encode_line
 
 if TYPE_CHECKING:
     from jaxprof.events import ClosureChange, CompileReason

@@ -13,10 +13,10 @@ import program_events
 from folding import written
 from jaxprof import events as e
 from jaxprof.base.errors import StorageError, UsageError
+from jaxprof.session import Library, LogWriter, new_header
 from jaxprof.session.files import copies_folder, lasting_name, state_folder
-from jaxprof.session.log import Library, LogWriter, new_header
-from jaxprof.session.log.library import read_entry
-from jaxprof.session.log.lines import is_live
+from jaxprof.session.library import read_entry
+from jaxprof.session.lines import is_live
 from report import sessions
 
 
@@ -81,7 +81,7 @@ def test_what_vanishes_while_it_is_listed_is_left_out(library, monkeypatch):
 def test_a_job_of_which_a_session_vanishes_is_listed_without_it(library, monkeypatch):
     folder = job(library)
     there = sorted(folder.glob("*.jaxprof"))
-    monkeypatch.setattr("jaxprof.session.log.library._sessions", lambda folder: there)
+    monkeypatch.setattr("jaxprof.session.library._sessions", lambda folder: there)
     there[0].unlink()
     [listed] = library.entries()
     assert [process.path for process in listed.job.processes] == there[1:]

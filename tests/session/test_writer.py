@@ -20,10 +20,9 @@ from jaxprof.base import __version__
 from jaxprof.base.errors import StorageError
 from jaxprof.base.text import REDACTED
 from jaxprof.events import LogLine, SessionClosed
-from jaxprof.session import Session
-from jaxprof.session.log import Library, LogWriter, load, new_header
-from jaxprof.session.log import writer as log_writer
-from jaxprof.session.log.lines import encode_header, is_live
+from jaxprof.session import Library, LogWriter, Session, load, new_header
+from jaxprof.session import writer as log_writer
+from jaxprof.session.lines import encode_header, is_live
 from report import sessions
 from waiting import SLOWER
 
@@ -148,7 +147,7 @@ from pathlib import Path
 os.close(0)
 from jaxprof.events import LogLine, SessionClosed
 from jaxprof.session import Session
-from jaxprof.session.log import LogWriter, load, new_header
+from jaxprof.session import LogWriter, load, new_header
 path, synced = Path(sys.argv[1]), []
 os.fsync = synced.append
 writer = LogWriter(new_header({}), path)
@@ -297,7 +296,7 @@ def test_a_deleted_file_that_was_truncated_is_written_again(path, writer):
 def test_events_beyond_the_copy_are_counted_as_lost(path, monkeypatch, deleted):
     monkeypatch.setenv("JAXPROF_LIMITS", "copy=2k")
     writer = half_written(path)
-    monkeypatch.setattr("jaxprof.session.log.writer._PART_BYTES", 5000)
+    monkeypatch.setattr("jaxprof.session.writer._PART_BYTES", 5000)
     for number in range(1000):
         writer.append(LogLine(run="r1", text=f"{number} {os.urandom(100).hex()}", stream="stdout"))
     assert 10 < writer._written.copied_lines < 500

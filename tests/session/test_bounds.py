@@ -18,9 +18,8 @@ from jaxprof.report import Table, csv_lines
 from jaxprof.report import session_text as views
 from jaxprof.report.envelope import json_pieces
 from jaxprof.report.session_text import to_text
-from jaxprof.session import Session
-from jaxprof.session.log import Library
-from jaxprof.session.log.lines import (
+from jaxprof.session import Library, Session
+from jaxprof.session.lines import (
     LARGEST_FLOAT,
     LARGEST_INTEGER,
     are_bounded,

@@ -42,7 +42,7 @@ from jaxprof.events.base import fields_of
 from jaxprof.session.files import EXTENSION, note_of_copy
 
 if TYPE_CHECKING:
-    from jaxprof.session import Session
+    from jaxprof.session.fold import Session
 
 S = TypeVar("S", bound="Session")
 BLOCK_BYTES = 4 << 20
