@@ -59,7 +59,7 @@ from jaxprof.facts.gate import read_limits  # noqa: E402
 from jaxprof.findings.compare.gate import judge_times  # noqa: E402
 from jaxprof.session import Session  # noqa: E402
 from jaxprof.session.lines import load  # noqa: E402
-from jaxprof.stats.location import t_quantile  # noqa: E402
+from jaxprof.stats.blocks import t_quantile  # noqa: E402
 
 PROGRAMS = ROOT / "bench" / "programs"
 WORKLOADS = ("matmul", "sines", "sorting")

@@ -32,10 +32,9 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 import numpy as np  # noqa: E402
 
+from jaxprof.stats.blocks import LaunchBlocks, t_quantile  # noqa: E402
 from jaxprof.stats.comparison import compare, narrow_enough  # noqa: E402
-from jaxprof.stats.location import t_quantile  # noqa: E402
 from jaxprof.stats.summary import bootstrap_medians  # noqa: E402
-from jaxprof.stats.turns import LaunchBlocks  # noqa: E402
 from stats.machines import MACHINES, Machine, in_turns  # noqa: E402
 
 BLOCKS = 60

@@ -15,9 +15,8 @@ from jaxprof.facts.sides import basis_lines, more_launches_text, verdict_line
 from jaxprof.findings.compare import environments
 from jaxprof.findings.compare.session_difference import session_difference
 from jaxprof.report.comparison import environment_table
+from jaxprof.stats.blocks import Block, LaunchBlocks, Spread
 from jaxprof.stats.comparison import compare
-from jaxprof.stats.location import Spread
-from jaxprof.stats.turns import Block, LaunchBlocks
 from report.sessions import HEADER, environment, later_launches, turns
 
 PLAN = e.ComparisonPlanned(

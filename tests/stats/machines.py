@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxprof.stats.turns import Block, LaunchBlocks, block_order
+from jaxprof.stats.blocks import Block, LaunchBlocks
+from jaxprof.stats.turns import block_order
 
 CALL_SECONDS = 0.005
 BLOCK_MILLISECONDS = 10

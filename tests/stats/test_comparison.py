@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from golden import figures_text, held_cases
+from jaxprof.stats.blocks import Block, LaunchBlocks
 from jaxprof.stats.comparison import compare, compare_apart, correct_for_family, narrow_enough, refuse
 from jaxprof.stats.summary import summarise_launches
-from jaxprof.stats.turns import Block, LaunchBlocks, block_order
+from jaxprof.stats.turns import block_order
 
 
 def launch(*medians, wobble=0.004, blocks=16, in_turns=True):

@@ -11,19 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from golden import figures_text, held_cases
+from jaxprof.stats.blocks import Block, LaunchBlocks, change_within, in_blocks, settling_seconds
 from jaxprof.stats.summary import summarise, summarise_launches, summarise_run, turns_over_alone
-from jaxprof.stats.turns import (
-    LONGEST_PROBED_SECONDS,
-    PROBES,
-    Block,
-    LaunchBlocks,
-    block_order,
-    change_within,
-    in_blocks,
-    plan_probes,
-    plan_turns,
-    settling_seconds,
-)
+from jaxprof.stats.turns import LONGEST_PROBED_SECONDS, PROBES, block_order, plan_probes, plan_turns
 
 
 def test_two_sides_take_turns_in_abba_baab():

@@ -59,7 +59,7 @@ from jaxprof.jobs.late import (
 )
 from jaxprof.jobs.standstill import STANDS, find_awaited, standing, standstills, with_status
 from jaxprof.session.files import with_urls
-from jaxprof.stats.location import t_quantile
+from jaxprof.stats.blocks import t_quantile
 
 _LEAST_WAITING = 0.05
 """Share of the loop by which device parts differ by chance; a smaller difference does not count as waiting."""

@@ -40,7 +40,7 @@ from jaxprof.jobs.figures import (
     ProcessFigures,
     share_beside,
 )
-from jaxprof.stats.location import t_quantile
+from jaxprof.stats.blocks import t_quantile
 
 OWN_WORK = "own"
 """All of `PARTS_OF_ITS_OWN` together, by the CPU clock of the main thread."""

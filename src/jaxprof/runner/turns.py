@@ -46,17 +46,16 @@ from jaxprof.runner.planning import PlannedRun
 from jaxprof.runner.requests import timing_request
 from jaxprof.runner.session_recorder import BATCH_SECONDS, SessionRecorder
 from jaxprof.session import Session
+from jaxprof.stats.blocks import BLOCK_SECONDS, settling_seconds
 from jaxprof.stats.turns import (
     ALONE_SAMPLES,
     ALONE_SECONDS,
     ALONE_SHARE,
     ALONE_WARM_IN_SECONDS,
-    BLOCK_SECONDS,
     LEAST_BLOCKS,
     UNPROBED_WARM_IN_SECONDS,
     plan_probes,
     plan_turns,
-    settling_seconds,
 )
 
 LEAST_LAUNCHES = 3

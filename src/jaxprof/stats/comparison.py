@@ -15,8 +15,17 @@ from typing import Literal
 
 from jaxprof.base.units import UNKNOWN, counted, ratio_interval
 from jaxprof.base.values import frozen
-from jaxprof.stats.location import Location, Spread, exp_in_range, launch_mean, location
-from jaxprof.stats.turns import Block, LaunchBlocks, middle, not_times
+from jaxprof.stats.blocks import (
+    Block,
+    LaunchBlocks,
+    Location,
+    Spread,
+    exp_in_range,
+    launch_mean,
+    location,
+    middle,
+    not_times,
+)
 
 MARGIN = 0.02
 """Two sides that differ by less than this share are the same."""

@@ -22,8 +22,18 @@ from typing import TYPE_CHECKING, Literal
 
 from jaxprof.base.units import percent, seconds
 from jaxprof.base.values import frozen
-from jaxprof.stats.location import Location, exp_in_range, launch_mean, location, of_difference
-from jaxprof.stats.turns import BLOCK_SECONDS, LaunchBlocks, in_blocks, middle, not_times
+from jaxprof.stats.blocks import (
+    BLOCK_SECONDS,
+    LaunchBlocks,
+    Location,
+    exp_in_range,
+    in_blocks,
+    launch_mean,
+    location,
+    middle,
+    not_times,
+    of_difference,
+)
 
 if TYPE_CHECKING:
     import numpy as np

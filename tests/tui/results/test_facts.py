@@ -8,8 +8,8 @@ from golden import held_cases
 from jaxprof import events as e
 from jaxprof.analysis.runs.run_result import results
 from jaxprof.base.text import safe
+from jaxprof.stats.blocks import Spread, t_quantile
 from jaxprof.stats.comparison import TimeComparison
-from jaxprof.stats.location import Spread, t_quantile
 from jaxprof.tui.kit.format import clock_text, speedup_short, speedup_style
 from jaxprof.tui.kit.table_columns import table_lines
 from jaxprof.tui.results import result_panel as facts

@@ -39,9 +39,9 @@ from jaxprof.events import (
     WarningRaised,
 )
 from jaxprof.session import Run, Session
+from jaxprof.stats.blocks import Block, LaunchBlocks, middle
 from jaxprof.stats.comparison import TimeComparison
 from jaxprof.stats.summary import MedianTime, Modes, Summary, summarise, summarise_launches, summarise_run, two_modes
-from jaxprof.stats.turns import Block, LaunchBlocks, middle
 
 if TYPE_CHECKING:
     from jaxprof.hlo.text.model import Module

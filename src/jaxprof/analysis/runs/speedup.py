@@ -16,9 +16,9 @@ from jaxprof.base.values import frozen
 from jaxprof.events import DeviceReading
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS, RunLaunch
+from jaxprof.stats.blocks import BLOCK_SECONDS, Block, LaunchBlocks, in_blocks, middle
 from jaxprof.stats.comparison import TimeComparison, compare, compare_apart, correct_for_family, refuse
 from jaxprof.stats.summary import ALONE_MARGIN, ALONE_MARGIN_OF_ONE, Summary, summarise_run, turns_over_alone
-from jaxprof.stats.turns import BLOCK_SECONDS, Block, LaunchBlocks, in_blocks, middle
 
 Derived = TypeVar("Derived")
 _MOST_KEPT = 512

@@ -13,9 +13,9 @@ from jaxprof.base.values import frozen
 from jaxprof.events import CheckReported, DeviceReading, WarningRaised
 from jaxprof.events.finding import CatalogueEntry
 from jaxprof.session import Run
+from jaxprof.stats.blocks import change_within
 from jaxprof.stats.comparison import TimeComparison
 from jaxprof.stats.summary import Summary, median_interval, modes_text, outliers, two_modes
-from jaxprof.stats.turns import change_within
 
 
 @frozen

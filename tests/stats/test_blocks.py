@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from golden import figures_text, held, held_cases
 from jaxprof.analysis.runs.run_result import break_even_calls
-from jaxprof.stats.location import Location, Spread, exp_in_range, launch_mean, location, of_difference, t_quantile
+from jaxprof.stats.blocks import Location, Spread, exp_in_range, launch_mean, location, of_difference, t_quantile
 from jaxprof.stats.summary import (
     _has_valley,
     bootstrap_medians,
