@@ -20,8 +20,8 @@ from jaxprof.base.values import frozen
 from jaxprof.events.finding import CatalogueEntry, Finding, Scope
 from jaxprof.findings import code_line, rank
 from jaxprof.findings.hlo import CHECKS, findings, line_of
-from jaxprof.findings.hlo.gradients import GRADIENT_OF_DIFFERENCES
 from jaxprof.findings.hlo.scene import Scene, lines_of
+from jaxprof.findings.hlo.transforms import GRADIENT_OF_DIFFERENCES
 from jaxprof.hlo.kernels import ARITHMETIC, FREE, PRODUCTS
 from jaxprof.hlo.kernels.dataflow import Value
 from jaxprof.hlo.kernels.execution import functions_of_calls

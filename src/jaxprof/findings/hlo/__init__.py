@@ -8,20 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding
 from jaxprof.findings import rank
-from jaxprof.findings.hlo import algorithms, batched, compute, draws, gradients, loops, traffic
+from jaxprof.findings.hlo import algorithms, compute, draws, loops, traffic, transforms
 from jaxprof.findings.hlo.scene import Scene
 from jaxprof.hlo.kernels.cost import NOTHING
 from jaxprof.hlo.kernels.kernels import Kernel, totals
 from jaxprof.hlo.kernels.kinds import platform_of
 from jaxprof.hlo.text.model import Module, once_per_module
-
-if TYPE_CHECKING:
-    from jaxprof.analysis.kernels.hlo_program import HloProgram as HloProgram
 
 CHECKS = (
     algorithms.cumulative_sum, traffic.layout_copy, traffic.dtype_convert, compute.float64,
@@ -30,9 +26,9 @@ CHECKS = (
     compute.small_loop_body, compute.attention_scores, algorithms.whole_sort, algorithms.inverse_product,
     algorithms.product_order, algorithms.diagonal_product, algorithms.direct_convolution, algorithms.pairwise_sum,
     traffic.lost_donation, compute.upcast_product, compute.precise_product, traffic.resharding,
-    batched.grouped_convolution, batched.small_decompositions, batched.column_gather, batched.one_hot_product,
-    draws.random_bits, draws.rejection_sampling, gradients.costly_backward, loops.whole_carry, loops.both_branches,
-    loops.longest_lane, traffic.copy_traffic,
+    transforms.grouped_convolution, transforms.small_decompositions, transforms.column_gather,
+    transforms.one_hot_product, draws.random_bits, draws.rejection_sampling, transforms.costly_backward,
+    loops.whole_carry, loops.both_branches, loops.longest_lane, traffic.copy_traffic,
 )  # fmt: skip
 
 

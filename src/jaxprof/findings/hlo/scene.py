@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from jaxprof.base.units import bytes_, counted
 from jaxprof.base.values import frozen
@@ -15,10 +15,12 @@ from jaxprof.hlo.kernels.cost import Cost
 from jaxprof.hlo.kernels.cost.model import TrafficModel
 from jaxprof.hlo.kernels.dataflow import Value
 from jaxprof.hlo.kernels.execution import Execution
-from jaxprof.hlo.kernels.flow import Flow
 from jaxprof.hlo.kernels.kernels import Kernel, kernels
 from jaxprof.hlo.kernels.kinds import instructions_in
 from jaxprof.hlo.text.model import Instruction, Module
+
+if TYPE_CHECKING:
+    from jaxprof.hlo.kernels.flow import Flow
 
 
 def module_finding(message: str, kernels: tuple[str, ...], moved: int | None = None) -> Finding:
@@ -69,6 +71,8 @@ class Scene:
     @property
     def flow(self) -> Flow:
         """The arrays that go from kernel to kernel, followed on first use."""
+        from jaxprof.hlo.kernels.flow import Flow
+
         return self.module.once(Flow)
 
     @cached_property

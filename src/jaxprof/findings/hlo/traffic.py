@@ -10,20 +10,24 @@ import re
 from collections.abc import Iterator, Set
 from contextlib import suppress
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from jaxprof.base.units import bytes_, counted, percent
 from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding
 from jaxprof.findings.hlo.compute import TINY_BYTES
 from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, gather, gather_sizes, lines_of, module_finding, total
+from jaxprof.hlo.kernels import COLLECTIVES
 from jaxprof.hlo.kernels.attention import is_any_product
-from jaxprof.hlo.kernels.collectives import Collective, collectives
 from jaxprof.hlo.kernels.dataflow import Value, origin_through, resolve, same_elements, sources, upstream
-from jaxprof.hlo.kernels.flow import Passage
 from jaxprof.hlo.kernels.kernels import Kernel
 from jaxprof.hlo.kernels.kinds import HOST_KINDS, generator_of, reorders, values_of
 from jaxprof.hlo.shape import parse_shape
 from jaxprof.hlo.text.model import Instruction
+
+if TYPE_CHECKING:
+    from jaxprof.hlo.kernels.collectives import Collective
+    from jaxprof.hlo.kernels.flow import Passage
 
 _AROUND = frozenset({"copy", "transpose", "reshape", "slice", "broadcast", "pad"})
 
@@ -408,6 +412,10 @@ def resharding(scene: Scene) -> Iterator[Finding]:
     return it in its own shape, because state that is split to save memory (FSDP) is gathered on purpose. Collectives
     whose array is a result do not count, nor do all-reduce and reduce-scatter, which add up.
     """
+    if all(kernel.kind not in COLLECTIVES for kernel in scene.kernels):
+        return
+    from jaxprof.hlo.kernels.collectives import collectives  # not for the programs of one device
+
     module = scene.module
     root = module.entry.root if module.entry is not None else None
     given_back = {str(leaf.without_layout()) for leaf in root.shape.leaves()} if root is not None else set()
