@@ -91,7 +91,9 @@ def test_condition_that_cannot_be_made_is_reported(tmp_path, monkeypatch, capsys
     monkeypatch.setattr(conditions, "CONDITIONS", asked)
     for name, reason in (("denied", "no right"), ("absent", "No such file")):
         flag, line = conditions.run(name, tmp_path / name, [])
-        assert (flag, line.startswith(f"{name}: not tried"), reason in line) == ("--also", True, True)
+        assert flag == "--also"
+        assert line.startswith(f"{name}: not tried")
+        assert reason in line
     made = conditions.Condition(["env"], {"HOME": None, "TZ": "Asia/Kolkata"})
     monkeypatch.setenv("PYTHONUNBUFFERED", "1")
     assert conditions.usable_python(made, tmp_path) == (sys.executable, "")

@@ -53,10 +53,13 @@ def test_a_header_that_is_not_right_is_refused(tmp_path, text):
 def test_the_cause_must_come_first_at_its_line(loop):
     (line,) = loop.lines
     right = judged(loop, finding("copy_traffic", 0.9, line), finding("page_faults", None, 3))
-    assert (right.first, right.line, right.others) == (True, True, ["page_faults"])
+    assert right.first is True
+    assert right.line is True
+    assert right.others == ["page_faults"]
     assert judged(loop, finding("copy_traffic", 0.9, line + 1)).line is False
     second = judged(loop, finding("page_faults", None, 3), finding("whole_carry", 0.9, line))
-    assert (second.first, second.line) == (False, None)
+    assert second.first is False
+    assert second.line is None
 
 
 def test_a_saving_is_held_against_what_the_twin_gains(loop):

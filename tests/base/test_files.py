@@ -48,12 +48,13 @@ def test_only_regular_files_are_opened(kind, tmp_path):
     (tmp_path / "a").write_bytes(b"content")
     (tmp_path / "b").symlink_to(tmp_path / "a")
     with open_regular(tmp_path / "b") as file:
-        assert (file.read(), os.get_inheritable(file.fileno())) == (b"content", False)
+        assert file.read() == b"content"
+        assert os.get_inheritable(file.fileno()) is False
 
 
 @pytest.mark.process
 @pytest.mark.parametrize("kind", ["a named pipe", "a device"])
-def test_no_command_waits_for_what_is_no_file(kind, call, tmp_path, monkeypatch):
+def test_no_command_waits_for_a_special_file(kind, call, tmp_path, monkeypatch):
     """The limit of every test ends one that waits."""
     monkeypatch.setenv("JAXPROF_HOME", str(tmp_path))
     path, good = (tmp_path / "sessions" / f"{name}.jaxprof" for name in ("strange", "good"))
@@ -64,11 +65,17 @@ def test_no_command_waits_for_what_is_no_file(kind, call, tmp_path, monkeypatch)
         takes_a_file = words[0] != "sessions" and words[-1] != "last"
         said = call(*(good if word == good.name else word for word in words), *([path] if takes_a_file else []))
         if takes_a_file:
-            assert (said.code, str(path) in said.err) == (2, True), words
+            assert said.code == 2, words
+            assert str(path) in said.err, words
         elif words == ["open", "last"]:
             assert "selu" in said.out
         assert path.is_fifo() or path.is_symlink()
     assert [path.name for path in Library().paths()] == ["good.jaxprof"]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("kind", ["a named pipe", "a device"])
+def test_target_config_of_a_dump_may_be_no_file(kind, call, tmp_path):
     dump = tmp_path / "dump"
     dump.mkdir()
     (dump / "module_0001.jit_f.sm_90a_gpu_after_optimizations.txt").write_text(sessions.HLO)
@@ -76,7 +83,7 @@ def test_no_command_waits_for_what_is_no_file(kind, call, tmp_path, monkeypatch)
     assert call("hlo", dump).code == 0
 
 
-def test_what_can_be_unpacked_comes_before_the_damage():
+def test_unpacking_yields_what_precedes_the_damage():
     packed = gzip.compress(os.urandom(200_000))
     pieces = unpack(packed[:100_000], "it")
     assert 90_000 < len(next(pieces)) < 200_000
@@ -87,12 +94,14 @@ def test_what_can_be_unpacked_comes_before_the_damage():
 
 
 @pytest.mark.process
-def test_the_file_names_the_limit_that_it_exceeds(call, tmp_path, monkeypatch):
+def test_error_of_a_large_file_names_its_limit(call, tmp_path, monkeypatch):
     """HLO and the texts of a session: `test_memory_of_readers.py`."""
     monkeypatch.setenv(limits.VARIABLE, "unpacked=100KiB")
     (tmp_path / "a.xplane.pb.gz").write_bytes(gzip.compress(b" " * (1 << 20)))
     said = call("open", tmp_path / "a.xplane.pb.gz")
-    assert (said.code, "more than 100 KiB" in said.err, "JAXPROF_LIMITS=unpacked=" in said.err) == (2, True, True)
+    assert said.code == 2
+    assert "more than 100 KiB" in said.err
+    assert "JAXPROF_LIMITS=unpacked=" in said.err
 
 
 @pytest.mark.parametrize(
@@ -119,7 +128,7 @@ def test_a_file_has_a_limit(tmp_path, monkeypatch):
     assert len(read_whole(tmp_path / "a")) == 1000
 
 
-def test_the_variable_names_what_it_does_not_know(call, monkeypatch):
+def test_limits_that_cannot_be_read_are_refused(call, monkeypatch):
     for text, said in (
         ("unpacked=lots", "is no limit"), ("hope=3", "is no limit"), ("unpacked", "is no limit"),
         ("planes=-1", "is no limit"), ("file=99999999999999999999", "is too high"), ("depth=1001", "is too high"),
@@ -134,12 +143,15 @@ def test_the_variable_names_what_it_does_not_know(call, monkeypatch):
     assert limits.NAMES.most == limits.NAMES.default
 
 
-def test_a_home_that_nobody_has_is_a_file_that_is_not_there(call):
+def test_home_of_an_unknown_user_is_a_missing_file(call):
     """`Path.expanduser` raises a RuntimeError, wherever somebody types such a path."""
     assert with_home("~nobody-has-this-name/x") == Path("~nobody-has-this-name/x")
     assert with_home("~/x") == Path.home() / "x"
     for words in (["open"], ["hlo"], ["open", "--keep"], ["run", "selu", "--python"]):
         assert call(*words, "~nobody-has-this-name/x").code == ExitCode.USAGE
+
+
+def test_no_file_calls_path_expanduser():
     source = Path(jaxprof.__file__).parent
     assert [path for path in source.rglob("*.py") if re.search(r"(?<!os\.path)\.expanduser\(", path.read_text())] == []
 
@@ -161,11 +173,12 @@ def test_atomic_write_uses_a_new_private_file(tmp_path):
         pass
 
 
-def test_in_a_folder_that_others_fill_no_link_is_followed(tmp_path):
+def test_atomic_write_replaces_a_link(tmp_path):
     (tmp_path / "mine").write_text("precious")
     place = tmp_path / "process-00000.parquet"
     place.symlink_to(tmp_path / "mine")
     with replace_file(place, only_regular=True) as fresh:
         fresh.write_text("a roll-up")
     assert (tmp_path / "mine").read_text() == "precious"
-    assert (place.read_text(), place.is_symlink()) == ("a roll-up", False)
+    assert place.read_text() == "a roll-up"
+    assert not place.is_symlink()

@@ -99,7 +99,8 @@ def test_a_run_is_printed_and_kept_elsewhere(disk):
     assert "--out FILE names another place" in said.err
     assert "selu" in said.out
     (session,) = disk.new_sessions()
-    assert (session.complete, session.notices) == (True, [])
+    assert session.complete is True
+    assert session.notices == []
     assert [run.status for run in session.runs.values()] == ["ok"]
 
 
@@ -127,7 +128,9 @@ def test_failed_write_is_one_line_and_keeps_the_old_file(way, words, disk):
     said = disk.call(way, *words.replace("PLACE", str(disk.place)).split())
     assert said.code == ExitCode.USAGE, said
     first, *more = said.err.splitlines()
-    assert (first.startswith("jaxprof: "), len(more) < 2, WAYS[way][1] in said.err) == (True, True, True), said.err
+    assert first.startswith("jaxprof: "), said.err
+    assert len(more) < 2, said.err
+    assert WAYS[way][1] in said.err, said.err
     names = {str(path.relative_to(disk.after)) for path in disk.after.rglob("*") if path.is_file()} - {"filler"}
     assert names == {"sessions/kept.jaxprof", "old.html"}
     for each in names:

@@ -14,7 +14,8 @@ def test_hlo_is_opened_as_the_command_of_its_own_prints_it(call, tmp_path, view)
     for target in (folder, *folder.iterdir()):
         assert call("open", target, *view) == call("hlo", target, *view)
         said = call("open", target, "--steps")
-        assert (said.code, "--steps does not apply to HLO" in said.err) == (ExitCode.USAGE, True)
+        assert said.code == ExitCode.USAGE
+        assert "--steps does not apply to HLO" in said.err
 
 
 @pytest.mark.process

@@ -67,7 +67,8 @@ def found(target, word):
 
 def test_a_word_is_a_revision_where_nothing_else_has_the_name(folder, kept):
     base = found("own.py:step", "main")
-    assert (base.about.reading, base.about.dirty) == ("revision", False)
+    assert base.about.reading == "revision"
+    assert base.about.dirty is False
     (folder / "main").touch()
     assert found("own.py:step", "main").about.reading == "path"
     for word in ("old.py:step", "pack.inner:f", "selu:jit"):
@@ -88,7 +89,9 @@ def test_default_base_is_head_with_uncommitted_changes(folder, monkeypatch):
         assert found("own.py:step", None).about.name == "HEAD", "git commit --amend is not blocked"
     (folder / "own.py").write_text(OWN + "\n")
     about = found("own.py:step", None).about
-    assert (about.name, about.reading, about.dirty) == ("HEAD", "revision", True)
+    assert about.name == "HEAD"
+    assert about.reading == "revision"
+    assert about.dirty is True
 
 
 def test_a_repository_without_the_revision_says_why(folder, tmp_path):
@@ -136,7 +139,9 @@ def test_a_side_that_does_not_compile_is_exit_code_1(folder, call, monkeypatch, 
     found = session()
     monkeypatch.setattr(modules, "find_modules", find)
     said = call("gate", "own.py:step", "--arg", "f32[64]", "--fail-on", "kernels")
-    assert (said.code, "not today" in said.err, "the base, HEAD: " in said.err) == (1, True, named)
+    assert said.code == 1
+    assert "not today" in said.err
+    assert ("the base, HEAD: " in said.err) == named
     assert (True, True) in imports <= {(True, True), (False, False)}, "the base imports the revision's modules"
 
 
@@ -173,18 +178,21 @@ def test_kept_comparison_has_its_command(folder, call, monkeypatch):
     # The file's own folder does not have the package: Python would find that of the present folder.
     found = call("compare", "steps.deep:step", "--git", "HEAD~1", "--env-b", f"XLA_FLAGS={flags}", *words).data
     (versus,) = found["versus"]
-    assert (versus["results"]["alike"], versus["results"]["agree"]) == (True, False)
+    assert versus["results"]["alike"] is True
+    assert versus["results"]["agree"] is False
     assert versus["results"]["relative"] == pytest.approx(1, rel=1e-3)
     facts = {fact["fact"]: (fact["before"], fact["after"]) for fact in versus["facts"]}
     assert facts.keys() >= {"kernels", "flops", "accessed_bytes"}
     assert facts["kernels"][0] < facts["kernels"][1], "the revision's own package was compiled, which sorts nothing"
     row = next(row for row in versus["environment"] if row["name"] == "XLA_FLAGS")
-    assert (row["after"], row["differs"]) == (flags, True)
+    assert row["after"] == flags
+    assert row["differs"] is True
     assert [side["revision_name"] for side in found["sides"]] == ["HEAD~1", None]
     assert found["inputs"] == {"arrays": ["float32[64]"], "same_numbers": True, "seed": 0}
     assert [run.plan.side for run in load(folder / "s.jaxprof", Session).runs.values()] == ["A", "B"]
     said = call("run", "--from", "s.jaxprof")
-    assert (said.code, "is side A of a comparison" in " ".join(said.err.split())) == (2, True)
+    assert said.code == 2
+    assert "is side A of a comparison" in " ".join(said.err.split())
     assert len(worktrees(folder)) == 1
 
 

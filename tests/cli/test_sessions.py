@@ -30,7 +30,9 @@ def test_deleting_asks_and_without_a_terminal_wants_yes(call, kept, kept_job, mo
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
     for name, path in (("0123", kept), ("train", kept_job)):
         said = call("sessions", "delete", name)
-        assert (said.code, "--yes" in said.err, path.exists()) == (ExitCode.USAGE, True, True)
+        assert said.code == ExitCode.USAGE
+        assert "--yes" in said.err
+        assert path.exists()
         assert call("sessions", "delete", name, "--yes").code == 0
         assert not path.exists()
 
@@ -42,9 +44,12 @@ def test_prune_keeps_the_newest(call, kept):
     for wrong in ((), ("--max-size", "9" * 400)):
         assert call("sessions", "prune", *wrong).code == ExitCode.USAGE
     refused = call("sessions", "prune", "--keep", "1")
-    assert (refused.code, str(older) in refused.err, older.exists()) == (ExitCode.USAGE, True, True)
+    assert refused.code == ExitCode.USAGE
+    assert str(older) in refused.err
+    assert older.exists()
     assert call("sessions", "prune", "--keep", "1", "--yes").code == 0
-    assert (older.exists(), kept.exists()) == (False, True)
+    assert not older.exists()
+    assert kept.exists()
 
 
 @pytest.fixture

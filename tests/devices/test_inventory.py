@@ -60,7 +60,8 @@ def test_a_split_gpu_shows_its_instances_or_says_how_to_make_one():
 def test_jax_and_nvml_are_joined_by_ordinal_through_the_variable():
     local = local_devices(facts(gpu(0), gpu(1), gpu(2), environment={"CUDA_VISIBLE_DEVICES": "2,0"}))
     hidden = local[1]
-    assert (hidden.uuid, hidden.used_by_jax) == ("GPU-bbbb", False)
+    assert hidden.uuid == "GPU-bbbb"
+    assert hidden.used_by_jax is False
     assert "CUDA_VISIBLE_DEVICES=2,0 hides it" in hidden.reason
     assert hidden.hint == "export CUDA_VISIBLE_DEVICES=GPU-bbbb"
     devices = merge(local, {"devices": [jax_gpu(0), jax_gpu(1), JAX_CPU]})
@@ -90,7 +91,8 @@ def test_late_nvml_leaves_the_gpus_on_the_bus_to_jax():
         bus_accelerators(machine, NvidiaListing(problem="NVML does not answer", late=late), target(), {})[0]
         for late in (True, False)
     )
-    assert (late.used_by_jax, gone.used_by_jax) == (None, False)
+    assert late.used_by_jax is None
+    assert gone.used_by_jax is False
 
 
 @pytest.mark.parametrize("key", [{"pci_bus_id": "0000:02:00.0"}, {"uuid": "GPU-bbbb"}, {"uuid": "bbbb"}])
@@ -126,7 +128,8 @@ def test_tpus_that_jax_lists_are_counted_and_not_listed_twice():
     told = [{"id": f"tpu:{number}", "platform": "tpu", "kind": "TPU v5e"} for number in range(2)]
     assert list(uuids(merge(local, {"devices": [*told, JAX_CPU]}))) == ["tpu:0", "tpu:1", "cpu:0"]
     fewer = merge(local, {"devices": [told[0], JAX_CPU]})
-    assert (fewer[1].used_by_jax, fewer[1].pci_bus_id) == (False, None)
+    assert fewer[1].used_by_jax is False
+    assert fewer[1].pci_bus_id is None
     assert "JAX lists 1 of the 2" in fewer[1].reason
 
 

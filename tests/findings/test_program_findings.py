@@ -983,14 +983,16 @@ def test_batch_copies_fix_names_sharing_only_on_a_cpu():
         read = e.EnvironmentRead(run=made.RUN, python="3.13", numpy="2.4", devices=[device])
         return only("batch_copies", read, *loop(PUT)).fix
 
-    assert ("64 bytes" in fix("cpu"), "64 bytes" in fix("cuda")) == (True, False)
+    assert "64 bytes" in fix("cpu")
+    assert "64 bytes" not in fix("cuda")
 
 
 def test_one_more_thread_is_not_advised_where_one_holds_the_lock():
     alone, beside = only("data_waits", *loop(SORT)), held_by(0.9)
     both = [replace(each, lines=[*each.lines, *loop(SORT)[0].lines], sites=each.sites) for each in beside]
     fix = only("data_waits", *both).fix
-    assert ("in a thread or" in alone.fix, "not in one more thread" in fix) == (True, True)
+    assert "in a thread or" in alone.fix
+    assert "not in one more thread" in fix
 
 
 def test_what_is_said_of_each():
@@ -1244,7 +1246,8 @@ def test_unfinished_tracing_names_the_loop_that_it_unrolls():
     [said] = [one for one in made.result(*events, in_loop, wall=None).findings if one.code == "unfinished_compile"]
     assert said.message.startswith("tracing `step` had taken 40.0 s, since 2.00 s after the start")
     assert said.message.endswith("; tracing unrolls the loop at train.py:33")
-    assert (said.where.short(made.FOLDER), "lax.scan" in said.fix) == ("train.py:33", True)
+    assert said.where.short(made.FOLDER) == "train.py:33"
+    assert "lax.scan" in said.fix
 
 
 @pytest.mark.parametrize(("outside_jit", "advised"), [(True, "in one function under jax.jit"), (False, "Make it once")])

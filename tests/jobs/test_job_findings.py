@@ -437,7 +437,10 @@ def test_who_is_late_is_explained_before_what_all_of_them_do(jobs):
     text = " ".join(" ".join(explanation_lines(explained)).split())
     assert f"look at: {look}" in text
     assert "verify" not in text, "a recording that is there already shows no change"
-    assert (second.code, second.index, second.host, second.estimate) == ("exposed_exchange", None, "", True)
+    assert second.code == "exposed_exchange"
+    assert second.index is None
+    assert second.host == ""
+    assert second.estimate is True
 
 
 def test_lateness_takes_a_few_looks_at_each_process(monkeypatch):

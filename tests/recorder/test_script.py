@@ -141,7 +141,8 @@ def test_a_python_without_sitecustomize_is_reported(tmp_path):
     assert "-I, -E or -S" in recorded.notes
     assert f"session: s-2.jaxprof ({OUT} was replaced by another file while it was written" in recorded.notes
     session = load(tmp_path / "s-2.jaxprof", Session)
-    assert (session.complete, session.notices) == (True, [])
+    assert session.complete is True
+    assert session.notices == []
     assert notes_of(session.runs["r1"]) == ["not_recorded"]
 
 

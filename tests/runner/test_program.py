@@ -26,7 +26,9 @@ def test_a_command_line_becomes_a_program_and_back(folder):
     recorded = ProgramCommand.of(program.argv, str(folder), kept)
     assert (recorded.argv, recorded.options) == (program.argv, RecordingOptions(**options))
     module = read_command("-m package.module x", str(folder))
-    assert (module.path, module.module, module.arguments) == ("package.module", True, ("x",))
+    assert module.path == "package.module"
+    assert module.module is True
+    assert module.arguments == ("x",)
     assert ProgramCommand.of(module.argv, str(folder), {}) == module
     assert ProgramCommand.of([], "", {}).path == ""
 

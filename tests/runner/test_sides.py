@@ -107,7 +107,8 @@ def test_each_side_has_its_own_environment_and_interpreter(three):
 @pytest.mark.process
 def test_all_sides_are_one_family_in_whole_launches(three):
     times = compare_times(three, three.runs["r1"], three.runs["r2"])
-    assert (times.verdict, times.by_width) == ("slower", False)
+    assert times.verdict == "slower"
+    assert times.by_width is False
     assert times.family == 2, "B and C"
     assert [len(run.launches) for run in three.runs.values()] == [3, 3, 3]
 
@@ -205,7 +206,9 @@ def test_only_sides_with_equal_inputs_keep_results(inputs, tmp_path):
     options = SideOptions(folder=tmp_path, device="cuda:0", margin=0.03)
     planned = plan_comparison([side("A"), side("B")], options, ["a note"])
     comparison = planned[0].comparison
-    assert (comparison.inputs, comparison.same_inputs, comparison.margin) == (["float32[8]"], True, 0.03)
+    assert comparison.inputs == ["float32[8]"]
+    assert comparison.same_inputs is True
+    assert comparison.margin == 0.03
     assert (comparison.notes, comparison.group_seconds) == (["a note"], 60.0)
     assert [bool(plan.keep_output) for plan in planned] == [True] * 2
     assert {plan.spec.device for plan in planned} == {"cuda:0"}

@@ -51,11 +51,11 @@ def shown(name, value):
 
 def state(session):
     """All that a session holds, but its texts."""
-    told = {name: value for name, value in vars(session).items() if name not in ("runs", "texts", "header")}
+    kept = {name: value for name, value in vars(session).items() if name not in ("runs", "texts", "header")}
     for run in session.runs.values():
         for holder in filter(None, (run, run.program)):
-            told |= {f"{run.id} {field.name}": getattr(holder, field.name) for field in fields(holder)}
-    return "".join(shown(name, value) for name, value in told.items() if value not in (None, "", [], {}))
+            kept |= {f"{run.id} {field.name}": getattr(holder, field.name) for field in fields(holder)}
+    return "".join(shown(name, value) for name, value in kept.items() if value not in (None, "", [], {}))
 
 
 def test_fold_of_real_tapes(tmp_path):
@@ -78,7 +78,7 @@ def test_fold_of_real_tapes(tmp_path):
         ("crashed", "", "crashed"),
     ],
 )
-def test_the_end_of_a_run_says_its_status_once(status, error, text):
+def test_text_of_an_end_has_the_status_once(status, error, text):
     assert RunEnd(status, error, "").text == text
 
 
@@ -125,7 +125,7 @@ def test_restarted_launch_replaces_the_first_attempt(number):
     assert set(run.phases) == ({"compile"} if number == 1 else {"trace"})
 
 
-def test_those_that_are_compared_with_a_baseline_are_counted():
+def test_runs_with_a_baseline_are_counted():
     def planned(run, side):
         return e.RunPlanned(run=run, spec=replace(PLAN.spec, baseline="r1", side=side))
 
@@ -133,14 +133,14 @@ def test_those_that_are_compared_with_a_baseline_are_counted():
     assert session.family == {"r1": 2}
 
 
-def test_a_word_of_the_command_that_was_not_kept_is_told():
+def test_redacted_command_has_a_notice():
     secret, plain = ["train.py", f"--token={REDACTED}"], ["train.py", "3"]
-    for command, argv, told in ((plain, plain, 0), (secret, plain, 1), (plain, secret, 1)):
+    for command, argv, notices in ((plain, plain, 0), (secret, plain, 1), (plain, secret, 1)):
         started = e.ProgramStarted(run="r1", argv=argv, how="script", directory="/")
-        assert len(fold(e.Header(command=command), [PLAN, started]).notices) == told
+        assert len(fold(e.Header(command=command), [PLAN, started]).notices) == notices
 
 
-def test_an_event_of_a_run_without_a_plan_is_kept_and_told():
+def test_event_of_a_run_without_a_plan_is_kept_with_a_notice():
     session = fold(e.Header(), [e.SamplesTaken(run="r9", series="run", seconds=[1.0])] * 3)
     assert session.runs["r9"].samples("run") == [1.0, 1.0, 1.0]
     assert session.notices == ["run r9 has no plan in this file"]
@@ -156,7 +156,7 @@ def test_repeated_notices_are_counted():
     assert session.notices == ["damaged (2 times)", "torn"]
 
 
-def test_the_samples_of_a_turn_belong_to_the_launch_that_took_it():
+def test_samples_of_a_turn_belong_to_its_launch():
     def samples(block, *seconds):
         return e.SamplesTaken(run="r1", series="run", seconds=list(seconds), block=block)
 
@@ -173,7 +173,7 @@ def test_the_samples_of_a_turn_belong_to_the_launch_that_took_it():
 @pytest.mark.parametrize(
     ("index", "count", "known"), [(0, 4, (0, 4)), (3, 4, (3, 4)), (4, 4, (0, 1)), (-1, 4, (0, 1)), (0, 0, (0, 1))]
 )
-def test_which_process_of_a_job_it_is_is_believed_if_it_can_be(index, count, known):
+def test_process_index_of_a_job_that_is_impossible(index, count, known):
     session = fold(e.Header(), [e.ProcessIdentified(index=index, count=count)])
     assert (session.process_index, session.process_count) == known
 
@@ -230,7 +230,7 @@ def test_notices_of_a_million_kinds_are_few():
     assert len(session.notices) == 101
 
 
-def test_a_side_of_a_comparison_is_called_by_its_side():
+def test_label_of_a_side_begins_with_its_name():
     run, side = folded(), Run("r2", replace(SPEC, side="B"))
     assert run.label == "selu jit gpu:1"
     assert run.variant == "jit"
@@ -254,7 +254,7 @@ def test_device_kind_of_a_run(devices, kind):
     assert folded(e.EnvironmentRead(run="r1", python="3", numpy="2", devices=devices)).device_kind == kind
 
 
-def test_of_much_output_the_last_lines_stay_in_memory():
+def test_last_lines_of_long_output_stay_in_memory():
     run = folded(*(e.LogLine(run="r1", stream="stdout", text=str(number)) for number in range(10_003)))
     assert len(run.log) == 10_000
     assert run.log[0].text == "3"
@@ -287,7 +287,7 @@ def test_compile_without_a_row_at_the_end_was_cut_off():
     assert program(compiling, program_events.compiled()).running == {}
 
 
-def test_an_event_of_no_program_makes_none_of_a_run():
+def test_run_is_a_program_by_its_plan_or_its_events():
     planned, *events = program_events.program(wall=None)
     line = e.LogLine(run=RUN, stream="stdout", text="epoch 1")
     for inside, is_program, recorded in (
@@ -304,7 +304,7 @@ IMPOSSIBLE = {
     "none": {"seconds": []},
     "negative": {"seconds": [0.5, -0.5]},
     "fewer counts": {"seconds": [0.5, 0.5], "counts": [1]},
-    "no pass": {"counts": [0]},
+    "no iteration": {"counts": [0]},
     "too many": {"seconds": [0.5] * 100_001},
     "too high": {"counts": [(1 << 53) + 1]},
     "too low": {"first": -(1 << 53)},
@@ -313,7 +313,7 @@ IMPOSSIBLE = {
 
 
 @pytest.mark.parametrize("damage", IMPOSSIBLE)
-def test_passes_that_cannot_be_are_left_out_with_a_notice(damage):
+def test_impossible_iterations_are_left_out_with_a_notice(damage):
     sound = {"first": 0, "seconds": [0.5]}
     kept, damaged = program_events.passes(**sound, counts=[1]), program_events.passes(**sound | IMPOSSIBLE[damage])
     session = program_events.session(kept, damaged)
@@ -321,7 +321,7 @@ def test_passes_that_cannot_be_are_left_out_with_a_notice(damage):
     assert len([notice for notice in session.notices if "iterations of a loop were left out" in notice]) == 1
 
 
-def test_windows_of_one_loop_share_what_is_the_same():
+def test_sample_windows_of_one_loop_share_equal_values():
     """Else an app that follows a program grows by 3 KB a second."""
     line = e.SampledLine(file="/train.py", line=8, function="main", state="device_busy", kind="compiled", sites=[0])
     sites = [e.LoopSite(file="/train.py", function="main", loop_line=7, last_line=9, line=8)]

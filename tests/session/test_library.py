@@ -93,9 +93,11 @@ def test_a_job_of_which_a_session_vanishes_is_listed_without_it(library, monkeyp
 def test_listed_session_is_live_until_complete(library):
     path = library.folder / "now.jaxprof"
     writer = LogWriter(new_header(), path)
-    assert (read_entry(path).live, read_entry(path).complete) == (True, False)
+    assert read_entry(path).live is True
+    assert read_entry(path).complete is False
     writer.append(e.SessionClosed())
-    assert (read_entry(path).live, read_entry(path).complete) == (False, True)
+    assert read_entry(path).live is False
+    assert read_entry(path).complete is True
 
 
 def test_find(library, tmp_path, monkeypatch):
@@ -209,7 +211,8 @@ def test_how_each_process_ended_is_read_from_its_end(library):
     again.write_text("an attempt before, which is none")
     [entry] = library.entries()
     assert [each.status for each in entry.job.processes] == ["ok", "failed", "interrupted"]
-    assert (entry.job.missing, entry.complete) == (1, False)
+    assert entry.job.missing == 1
+    assert entry.complete is False
 
 
 def test_find_jobs_by_name_and_last(library):
@@ -260,7 +263,8 @@ def test_delete_refuses_folders_with_other_files(library):
     library.delete(folder)
     with pytest.raises(StorageError, match=r"it also holds model\.ckpt"):
         library.delete(kept)
-    assert (folder.exists(), sorted(kept.rglob("*"))) == (False, before)
+    assert not folder.exists()
+    assert sorted(kept.rglob("*")) == before
 
 
 def test_running_job_is_not_deleted_renamed_or_pruned(library):
@@ -269,7 +273,8 @@ def test_running_job_is_not_deleted_renamed_or_pruned(library):
     writer = LogWriter(new_header(), folder / "process-00001.jaxprof")
     try:
         [entry] = library.entries()
-        assert (entry.live, entry.running) == (True, True)
+        assert entry.live is True
+        assert entry.running is True
         for what in (library.delete, lambda path: library.rename(path, "x")):
             with pytest.raises(StorageError, match="it is being written"):
                 what(folder)

@@ -260,7 +260,10 @@ def test_file_changed_by_another_is_written_again(path, writer, tmp_path, harm, 
         write_rest(writer)
     writer.close()
     changed = f"{path} {said} by another process while it was written; all of it was written again"
-    assert (writer.changed, writer.lost, writer.is_displaced, writer.failure) == (changed, 0, False, None)
+    assert writer.changed == changed
+    assert writer.lost == 0
+    assert writer.is_displaced is False
+    assert writer.failure is None
     assert is_whole(path)
     assert path.stat().st_ino == number
     assert list(tmp_path.iterdir()) == [path]
@@ -315,7 +318,8 @@ def test_events_beyond_the_copy_are_counted_as_lost(path, monkeypatch, deleted):
     assert writer.changed.endswith(f"{lost} events of it are lost")
     (notice,) = read.notices
     assert notice == f"{lost} events are missing: another process changed the file while it was written"
-    assert (read.complete, next(iter(read.runs))) == (True, "r1")
+    assert read.complete is True
+    assert next(iter(read.runs)) == "r1"
 
 
 def read_events(path):

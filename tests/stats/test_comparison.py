@@ -129,7 +129,8 @@ def test_beside_other_processes_the_fast_calls_decide():
     several = compare(_beside_a_neighbour(1 / 1.1, 1), beside_others=True)
     assert several.how == "in turns, by their fast calls beside other processes"
     one = compare(_beside_a_neighbour(1 / 1.1, 1, count=1), beside_others=True)
-    assert (one.of_fast_calls, one.unit) == (False, "pair of blocks")
+    assert one.of_fast_calls is False
+    assert one.unit == "pair of blocks"
     assert compare(_beside_a_neighbour(1 / 1.1, 1, count=2), beside_others=True).of_fast_calls
 
 
@@ -179,7 +180,8 @@ def test_stopping_depends_on_the_width_alone():
         measured = launches(*(ratio * (1 + off) for off in (0, 0.01, 0.02, 0.01, 0.01)))
         fixed, stopped = compare(measured), compare(measured, by_width=True)
         assert stopped.half_width == pytest.approx(0.0105, abs=0.001)
-        assert (narrow_enough(stopped, 0.011), narrow_enough(stopped, 0.009)) == (True, False)
+        assert narrow_enough(stopped, 0.011) is True
+        assert narrow_enough(stopped, 0.009) is False
         assert stopped.interval(0.95) == pytest.approx(fixed.interval(0.97))
         assert not narrow_enough(fixed, fixed.half_width)
 

@@ -83,7 +83,9 @@ def test_a_loop_has_its_line_and_the_rate_of_what_it_runs(inside_seconds, rate):
     inside = [_row("y", inside_seconds)] if inside_seconds else []
     of = session(run("r1", _capture(loop, *inside), device="cpu:0", hlo=LOOP))
     found = measure_kernels(of, "r1").by_name()["loop.1"]
-    assert (found.in_hlo, found.kernel.kind, found.kernel.source.short) == (True, "loop", "f.py:4")
+    assert found.in_hlo is True
+    assert found.kernel.kind == "loop"
+    assert found.kernel.source.short == "f.py:4"
     assert found.flops_per_second == (None if rate is None else pytest.approx(rate))
     assert (found.bytes_per_second is None) == (rate is None)
     assert measure_kernels(of, "r1").unmatched_share == pytest.approx(0)

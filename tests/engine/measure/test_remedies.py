@@ -345,4 +345,5 @@ def test_a_run_whose_time_is_over_still_ran_out_of_memory(refused, monkeypatch):
 
     monkeypatch.setattr(remedies, "try_remedies", over)
     end = refused(lambda work: work())[-1]
-    assert (end.status, end.out_of_memory) == ("failed", True)
+    assert end.status == "failed"
+    assert end.out_of_memory is True

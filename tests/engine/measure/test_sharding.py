@@ -284,6 +284,9 @@ def test_arguments_become_shapes_and_numbers_stay_numbers():
         (np.zeros((2, 3)), np.float64(1.0), jax.numpy.asarray(2.0), {"x": placed}, 3.0)
     )
     assert (host.shape, host.dtype, scalar.shape) == ((2, 3), np.float32, ())
-    assert (here.shape, here.weak_type, here.sharding) == ((), True, None)
-    assert (over["x"].sharding, over["x"].weak_type) == (over_one, False)
+    assert here.shape == ()
+    assert here.weak_type is True
+    assert here.sharding is None
+    assert over["x"].sharding == over_one
+    assert over["x"].weak_type is False
     assert type(number) is float

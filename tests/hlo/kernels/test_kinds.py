@@ -63,7 +63,8 @@ def test_library_calls_are_counted(target, operands, result, more, kind, flops):
 
 def test_what_else_is_known_of_library_calls():
     product = _call("__cublas$gemm", ["bf16[128,512]", "bf16[128,256]"], "(bf16[512,256], s8[4194304])", _CUBLAS)
-    assert (product.dtype, product.estimated) == ("bf16", False)
+    assert product.dtype == "bf16"
+    assert product.estimated is False
     assert product.bytes_written == 512 * 256 * 2  # not the scratch memory
     assert _call("__cudnn$fmhaSoftmax", _QKV, "(bf16[2,128,8,64], u8[0])", _SCORES).estimated
     assert _call("tpu_custom_call", ["f32[8,128]"], "f32[8,128]", _STATED).transcendentals == 10

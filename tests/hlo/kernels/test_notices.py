@@ -30,7 +30,7 @@ def codes(found, *, serious=True):
     return {notice.code for notice in notices(found) if notice.serious or not serious}
 
 
-def test_notices_none_for_a_whole_module():
+def test_whole_module_has_no_notices():
     def program(x):
         return (x @ x).sum()  # type: ignore[operator]
 
@@ -43,11 +43,11 @@ def test_notices_none_for_a_whole_module():
     assert problems(broken.module)
 
 
-def test_a_comment_that_is_open_in_a_layout_is_unreadable():
+def test_open_comment_in_a_layout_is_unreadable():
     assert "unreadable" in codes(module(_WHOLE.replace("x = f32[8,16]{1,0}", "x = f32[8,16]{/*1,0}")))
 
 
-def test_a_text_that_ends_anywhere_before_its_end_is_cut_off():
+def test_text_that_is_cut_off_anywhere_is_truncated():
     for end in range(len("HloModule m"), len(_WHOLE.rstrip()), 3):
         assert codes(module(_WHOLE[:end])) & {"truncated", "no-entry"}, end
 
@@ -76,13 +76,13 @@ def test_notices_of_a_text_without_an_entry():
         "<8",
     ],
 )
-def test_an_array_that_cannot_exist_is_a_notice_and_no_figure(sizes):
+def test_impossible_array_has_a_notice_and_no_figures(sizes):
     found = written(parameters(f"f32[{sizes}]") + f"ROOT r = f32[{sizes}] add(p0, p0)")
     assert codes(found) == {"unreadable"}
     assert [(kernel.flops, kernel.bytes) for kernel in kernels(found)] == [(None, 0)]
 
 
-def test_factors_that_no_float_holds_make_the_cost_unknown():
+def test_cost_beyond_the_range_of_a_float_is_unknown():
     window, shape = "x".join(["999999999999999999"] * 20), f"f32[{','.join(['2'] * 20)}]"
     inside = f"z = f32[] constant(0)\nROOT r = {shape} reduce-window(p0, z), window={{size={window}}}, to_apply=add"
     assert only_kernel(parameters(shape) + inside).flops is None
@@ -99,7 +99,8 @@ def test_factors_that_no_float_holds_make_the_cost_unknown():
 def test_parts_that_cannot_be_read(lines, message):
     line = "z = f32[] constant(0)"
     (found,) = notices(module(_WHOLE.replace(line, "what is this\n  " * lines + line)))
-    assert (found.code, found.serious) == ("unreadable", True)
+    assert found.code == "unreadable"
+    assert found.serious is True
     assert found.message.startswith(message)
 
 
@@ -133,9 +134,9 @@ ENTRY %main (x: f32[8,16], c: s32[]) -> f32[8] {
 """
 
 
-def test_a_whole_module_is_not_read_for_its_notices(monkeypatch):
+def test_notices_of_a_whole_module_read_no_instruction(monkeypatch):
     monkeypatch.setattr(Execution, "launches", lambda execution: pytest.fail("the kernels were read"))
-    # The string that looks like a call is no call: nobody knows that without reading.
+    # Only reading would show that the string that looks like a call is none.
     assert notices(module(_PRINTED.replace("%nobody", "%add"))) == ()
 
 
@@ -151,12 +152,12 @@ def test_a_whole_module_is_not_read_for_its_notices(monkeypatch):
         fusion(%x)        fusion(f32[8,16]{1,0} %y)    missing
     """),
 )
-def test_a_scan_overlooks_nothing_where_a_word_is_wrong(old, new, code):
+def test_scan_finds_each_wrong_word(old, new, code):
     assert old in _PRINTED
     assert codes(module(_PRINTED.replace(old, new)), serious=False) == {code}
 
 
-def test_what_is_missing_is_said_also_where_nothing_runs():
+def test_missing_operand_in_an_uncalled_computation():
     uncalled = "apart {\n  ROOT r = f32[] negate(lost)\n}\n\nENTRY main"
     (found,) = notices(module(_WHOLE.replace("ENTRY main", uncalled)))
     assert (found.code, found.message) == ("missing", "'lost' is used, but not in the text")

@@ -29,7 +29,8 @@ def printed():
 
 
 def test_header(printed):
-    assert (printed.name, printed.is_scheduled) == ("jit_f", True)
+    assert printed.name == "jit_f"
+    assert printed.is_scheduled is True
     assert printed.aliases == {(0,): 1, (1,): 0}
     assert printed.attributes["frontend_attributes"] == '{fingerprint="a,b"}'
 
@@ -87,7 +88,8 @@ def test_short_form_of_async():
     assert [entry[name].wrapped_opcode for name in "sud"] == ["custom-call", "", ""]
     assert entry["s"].called == ("async_wrapped",)
     wrapped = found["async_wrapped"]
-    assert (wrapped.is_synthetic, found.entry) == (True, entry)
+    assert wrapped.is_synthetic is True
+    assert found.entry == entry
     assert (wrapped.root.opcode, wrapped.root.operands) == ("custom-call", ("async_param",))
     assert wrapped.root.string("custom_call_target") == "foo"
     assert str(wrapped.root.shape) == "f32[128]"
@@ -166,7 +168,8 @@ def test_other_line_ends_and_indentation(text):
         [one.name for one in computation] for computation in module(PRINTED).computations.values()
     ]
     assert found[0]["main"]["loop_fusion"].called == ("fused_computation",)
-    assert (bool(found[0].tables.frames), bool(found[1].tables.frames)) == (True, False), "each has its own"
+    assert found[0].tables.frames, "each has its own"
+    assert not found[1].tables.frames, "each has its own"
 
 
 def test_frames_in_a_circle_end():

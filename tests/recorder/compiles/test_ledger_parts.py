@@ -196,7 +196,8 @@ def test_what_goes_wrong_inside_is_told_once_and_raises_nothing(monkeypatch):
         monitoring._on_event("/jax/compilation_cache/cache_hits")
     assert ledger.problems == 3
     (warning,) = told
-    assert (warning.code, "ZeroDivisionError" in warning.values["error"]) == ("ledger_problem", True)
+    assert warning.code == "ledger_problem"
+    assert "ZeroDivisionError" in warning.values["error"]
     mute = Ledger(lambda event: 1 // 0)
     mute.problem(ValueError("x"))
     assert mute.problems == 2, "it cannot even be told"

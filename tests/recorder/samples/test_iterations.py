@@ -192,7 +192,8 @@ class TestSearch:
         search = CounterSearch([STEP])
         for number in range(20):
             search.saw(each * number, [step * number])
-        assert (search.found, search.over) == (None, True)
+        assert search.found is None
+        assert search.over is True
 
 
 @pytest.mark.parametrize(
@@ -298,7 +299,9 @@ def _read_all(given):
     assert inner() == _value(frame, "shared")
     assert [_value(frame, name) for name in ("given", "local")] == [given, local]
     assert [_value(frame, name) for name in ("text", "flag", "real", "later", "no_such_name")] == [None] * 5
-    assert (text, flag, real) == ("7", True, 7.0)
+    assert text == "7"
+    assert flag is True
+    assert real == 7.0
     later = 3
     assert _value(frame, "later") == later
 

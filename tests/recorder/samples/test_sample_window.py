@@ -45,7 +45,7 @@ def _window(*samples, delay=0.0, **more):
     return window
 
 
-def test_the_window_of_the_documents():
+def test_window_of_the_documents():
     """`docs/attribution.md` works it out."""
     window = SampleWindow(0.0)
     window.add(None, 0.2, running=True, stages={**NO_STAGES, "compile": 0.2}, busy_seconds=0.2)
@@ -75,11 +75,11 @@ def _rounded(seconds):
         ([(COMPILED, 1.0, False, 0.4)], 0.6, {"device_busy": 1.0}),
     ],
 )
-def test_the_clock_divides(samples, delay, states):
+def test_states_by_clock_and_samples(samples, delay, states):
     assert _rounded(_window(*samples, delay=delay).event(1.0, None).states) == states
 
 
-def test_the_clock_divides_and_the_samples_share_out():
+def test_lines_share_running_and_blocked_time():
     window = _window((HOST, 0.25, True, 0.1), (COMPILED, 0.25, True, 0.1), (HOST, 0.5, False, 0.2))
     event = window.event(1.0, own_seconds=0.001)
     assert event.samples == 3
@@ -123,7 +123,7 @@ def test_without_samples_the_time_has_the_state_that_is_given():
     assert SampleWindow(2.0).event(3.0, None, least="import").states == {"import": 1.0}
 
 
-def test_time_in_which_the_process_was_paused_is_no_lines():
+def test_paused_time_belongs_to_no_line():
     """Without it, the second of the stop would be the waiting line's, and the other blocked line's."""
     window = _window((COMPILED, 0.5, False, 0.0), (HOST, 0.5, False, 0.0))
     window.paused += 1.0
@@ -141,7 +141,7 @@ def _waited(*samples, busy, delay=0.0):
     return None if seconds is None else round(seconds, 9)
 
 
-def test_the_clock_says_how_long_the_device_was_waited_for():
+def test_device_wait_seconds():
     blocked, elsewhere = (SYNC, False), (DATA, False)
     assert _waited(blocked, blocked, busy=0.25) == 0.75, "no sample saw it running: the clock did"
     assert _waited(blocked, (HOST, True), busy=0.25, delay=0.25) == 0.5, "it was kept from running: that is no wait"

@@ -575,7 +575,9 @@ def test_missing_iteration_is_reported_with_all_stacks():
     assert [each.since_seconds for each in reported] == [pytest.approx(10.0, abs=0.2)] * len(reported)
     assert 3 <= len(reported) <= 12
     first = reported[0]
-    assert (first.step, first.over, first.kind) == (7, False, COMPILED)
+    assert first.step == 7
+    assert first.over is False
+    assert first.kind == COMPILED
     assert reported[0].usual_seconds == pytest.approx(0.2, abs=0.01)
 
 

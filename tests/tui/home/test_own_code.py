@@ -156,7 +156,8 @@ async def test_program_recorded_now_is_followed(shelf):
     assert read_entry(path).running
     writer.append(e.RunClosed(run="r1", workload="serve.py", variant="program", device="host", status="ok"))
     entry = read_entry(path)
-    assert (entry.live, entry.running) == (True, False), "its session is still held"
+    assert entry.live is True, "its session is still held"
+    assert entry.running is False, "its session is still held"
     (session,) = own_rows([entry], shelf)
     assert session.note == "just now"
     assert session.entry == entry

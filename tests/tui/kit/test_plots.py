@@ -51,9 +51,11 @@ def test_an_area_has_its_limit_where_the_scale_reaches_it(limit, shown, hidden):
     mark = Mark(0, limit, f"device {limit:g}", "red", "┄")
     plot = area_plot([argument, temporary], *axes, 80, 14, [], mark)
     text = plot.plain
-    assert (shown in text, hidden in text) == (True, False)
+    assert shown in text
+    assert hidden not in text
     left, right = (sum(line[at : at + 30].count("T") for line in lines_of(plot)[1:]) for at in (3, 45))
-    assert (left, right > 100) == (0, True), "it begins in the middle"
+    assert left == 0, "it begins in the middle"
+    assert right > 100, "it begins in the middle"
 
 
 def test_a_peak_of_one_of_many_points_is_drawn():

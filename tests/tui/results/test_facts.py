@@ -30,7 +30,7 @@ from tui.session_tapes import Tape
         (3725, "1 h 02 min"),
     ],
 )
-def test_a_clock_never_shows_a_time_that_has_not_come(elapsed, shown):
+def test_clock_text_rounds_down(elapsed, shown):
     assert clock_text(elapsed) == shown
 
 
@@ -58,7 +58,7 @@ def speedup(ratio, low=None, high=None, measured="in turns"):
         (None, "", "-", "$quiet", ""),
     ],
 )
-def test_a_speedup_is_shown_with_what_is_known_of_it(speedup, long, short, style, words):
+def test_speedup_in_words_numbers_and_colour(speedup, long, short, style, words):
     """Nothing is said by colour alone."""
     assert (speedup.ratio_text if speedup else "").startswith(long)
     assert speedup_short(speedup).startswith(short)
@@ -127,7 +127,7 @@ def lines_of(result, width):
     ]
 
 
-def test_all_that_is_said_of_a_run():
+def test_facts_of_runs_as_text():
     held = {}
     for name, tape in TAPES.items():
         for one in results(tape.session()):
@@ -136,7 +136,7 @@ def test_all_that_is_said_of_a_run():
     held_cases("facts_of_runs.txt", held)
 
 
-def test_settings_are_named_as_one_would_set_them():
+def test_settings_have_the_names_that_set_them():
     tape = Tape()
     tape.plan("r1", "jit")
     settings = {"jax_enable_x64": False, "TF_CPP_MIN_LOG_LEVEL": "1", "cores": 2}
@@ -147,7 +147,7 @@ def test_settings_are_named_as_one_would_set_them():
 
 
 @pytest.mark.parametrize("width", [55, 110])
-def test_no_line_is_wider_than_its_room_and_none_is_obeyed(width):
+def test_lines_of_facts_fit_and_are_safe(width):
     for tape in TAPES.values():
         for line in (line for one in results(tape.session()) for line in lines_of(one, width)):
             assert line.cell_length <= max(width, 64), "only a traceback is not wrapped"

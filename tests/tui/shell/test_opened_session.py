@@ -120,7 +120,8 @@ def test_without_a_lock_silence_tells_and_a_word_tells_otherwise(writing):
     assert found.followed
     writer.say(e.SessionClosed())
     found.poll()
-    assert (found.followed, found.silent_since) == (False, "")
+    assert found.followed is False
+    assert found.silent_since == ""
 
 
 def test_silence_counts_while_the_machine_sleeps(writing):
