@@ -1,8 +1,8 @@
 # about: a JSON record of a thousand Python numbers is made and written to disk in each pass
-# verdict: host-bound
-# expect: host_work
+# verdict: host-bound | wait-bound
+# expect: host_work | host_waits
 # forbid: op_by_op_loop, many_tiny_jits, host_sync, data_waits, dispatch_bound, repeated_fetch
-# lines: host_work@cause
+# lines: host_work@cause, host_waits@cause
 # mended: audit_trail_after
 import json
 import os

@@ -1,8 +1,8 @@
 # about: the whole state is fetched and pickled to disk in every pass, between cheap steps
-# verdict: host-bound | copy-bound
-# expect: host_work | repeated_fetch
+# verdict: host-bound | copy-bound | wait-bound
+# expect: host_work | host_waits | repeated_fetch
 # forbid: op_by_op_loop, many_tiny_jits, data_waits, dispatch_bound, numpy_argument
-# lines: host_work@cause, repeated_fetch@cause
+# lines: host_work@cause, host_waits@cause, repeated_fetch@cause
 # mended: lattice_checkpoints_rarely
 import os
 import pickle

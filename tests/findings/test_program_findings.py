@@ -1056,6 +1056,8 @@ def test_a_line_that_mostly_runs_is_work_with_its_waits():
     assert codes(*loop(runs, {**waits, "seconds": 0.1})) == ["host_work"]
     assert codes(*loop({**runs, "seconds": 0.1}, waits)) == ["host_waits"]
     assert only("host_waits", *loop({**runs, "seconds": 0.1}, waits)).seconds == pytest.approx(4.0)
+    below = made.line(7, 0.1, "host_busy", "pickle.dumps()", "save", under=95)
+    assert codes(*loop({**waits, "line": 8, "function": "save"}, below)) == ["host_waits"]
 
 
 def test_a_librarys_loop_is_changed_where_it_is_called():

@@ -32,6 +32,7 @@ from jaxprof.findings.programs.loop_lines import (
     is_seldom,
     is_worth_changing,
     lines_of,
+    loop_line,
     most_through,
     sum_samples,
     sum_seconds,
@@ -280,11 +281,12 @@ _WAITS_FOR_SOMETHING = ("the loop waits for something outside it", None)
     sampled=True,
 )
 def host_waits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """Yield a finding if the thread was blocked at lines of the loop for more of their time than it ran there."""
-    every = _host_spots(result, claims)
-    took = totals(((spot.location, spot.call), spot.seconds) for spot in every)
-    blocked = totals(((spot.location, spot.call), spot.seconds) for spot in every if spot.state == "waiting")
-    spots = [spot for spot in every if 2 * blocked.get(at := (spot.location, spot.call), 0.0) > took[at]]
+    """Yield a finding if the thread was blocked under lines of the loop for more of their time than it ran there: what
+    such a line writes and waits for is changed together."""
+    every = [(loop_line(result, spot), spot) for spot in _host_spots(result, claims)]
+    took = totals((line, spot.seconds) for line, spot in every)
+    blocked = totals((line, spot.seconds) for line, spot in every if spot.state == "waiting")
+    spots = [spot for line, spot in every if 2 * blocked.get(line, 0.0) > took[line]]
     saves = sum_seconds(spots)
     if not is_worth_changing(result, claims, spots, saves):
         return
