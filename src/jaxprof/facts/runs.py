@@ -11,7 +11,6 @@ from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.kernels.memory import MemoryPicture, memory_sums
 from jaxprof.analysis.runs.run_result import RunResult, results
 from jaxprof.base.text import json_text
 from jaxprof.base.units import UNKNOWN, spread
@@ -42,6 +41,7 @@ from jaxprof.session.run import IMPORTED
 from jaxprof.stats.comparison import TimeComparison
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.kernels.memory import MemoryPicture
     from jaxprof.analysis.programs.result import ProgramResult
 
 
@@ -58,6 +58,8 @@ class RunRow:
     @cached_property
     def memory(self) -> MemoryPicture | None:
         """Peak of the run's program and its parts; None if nothing is known of it. Reads no HLO if XLA reported it."""
+        from jaxprof.analysis.kernels.memory import memory_sums
+
         return memory_sums(self.result.session, self.run)
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from jaxprof.analysis.kernels import module_of
 from jaxprof.analysis.kernels.measured import capture_of, passes_in, stage_times
-from jaxprof.analysis.kernels.memory import memory_of_run
 from jaxprof.analysis.runs.ab import AbResult, ab_results
 from jaxprof.analysis.runs.run_result import result
 from jaxprof.analysis.runs.speedup import AbVersus
@@ -30,7 +29,6 @@ from jaxprof.findings import (
     run_verification,
 )
 from jaxprof.findings.captures import capture_abstentions, compile_findings, step_findings
-from jaxprof.findings.trials import compile_seconds_beside_none, shortening, times_tried, trial_of, work_text, xla_work
 from jaxprof.session import Run, Session
 from jaxprof.session.run import IMPORTED
 
@@ -169,11 +167,15 @@ _FAILED = _run("run_failed", "a run failed",
 
 
 def _failure_finding(session: Session, run: Run, verify: str) -> Finding:
+    from jaxprof.analysis.kernels.memory import memory_of_run
+
     picture, end = memory_of_run(session, run.id), run.shown
     error = f"{run.label} {end.text.splitlines()[0]}"
     if picture is None or picture.asked_bytes is None:
         fix = end.hint
         if run.cut_compile_seconds is not None and run.ended_seconds is not None:
+            from jaxprof.findings.trials import shortening, work_text, xla_work
+
             function, compiled = run.plan.target or run.plan.workload, run.cut_compile_seconds
             work = xla_work(run, function.rpartition(":")[2], run.ended_seconds - compiled, run.ended_seconds)
             error += f"; it had been compiling for {seconds(compiled)}, {work_text(work)}"
@@ -239,6 +241,8 @@ _TRIED = _comparison("tried_and_faster", "a change was tried, and is faster",
 def side_items(compared: AbResult, name: str) -> Iterator[Finding | Abstention]:
     """Yield the sides of a comparison that are slower than A, with the kernels that grew; for a side without a verdict
     how many launches would decide it; and of changes that were tried the best."""
+    from jaxprof.findings.trials import compile_seconds_beside_none, times_tried  # for comparisons alone
+
     first = compared.sides[0].summary
     better = [versus for versus in compared.versus if versus.run.plan.trial and _is_better(versus)]
     if better:
@@ -301,6 +305,8 @@ def _same_program(compared: AbResult, versus: AbVersus) -> Abstention | None:
 
 def _is_better(versus: AbVersus) -> bool:
     """Return whether a change that was tried is faster, and computes the same, or what it is meant to."""
+    from jaxprof.findings.trials import compile_seconds_beside_none, times_tried, trial_of
+
     results = versus.run.results
     is_true = results is None or results.agree or (results.alike and trial_of(versus.run.plan.trial).other_numbers)
     is_faster = times_tried(versus).verdict == "faster" or compile_seconds_beside_none(versus) is not None
@@ -308,6 +314,8 @@ def _is_better(versus: AbVersus) -> bool:
 
 
 def _trial_finding(compared: AbResult, versus: AbVersus) -> Finding:
+    from jaxprof.findings.trials import compile_seconds_beside_none, times_tried, trial_of
+
     times, trial, run = times_tried(versus), trial_of(versus.run.plan.trial), versus.run
     first = compared.sides[0]
     whole = first.one_time_phases.get("compile") if trial.compiles else first.summary and first.summary.median

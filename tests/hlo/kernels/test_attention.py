@@ -6,7 +6,8 @@ import jax.numpy as jnp
 import pytest
 
 from hlo.kernels.programs import compiled, fused, lowered, only_kernel, written
-from jaxprof.hlo.kernels.attention import is_any_product, operand_axes, product_sizes, scores_before
+from jaxprof.hlo.kernels.attention import scores_before
+from jaxprof.hlo.kernels.cost.library import is_any_product, operand_axes, product_sizes
 from jaxprof.hlo.kernels.dataflow import Value
 from jaxprof.hlo.kernels.kinds import values_in
 

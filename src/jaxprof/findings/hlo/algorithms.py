@@ -12,8 +12,8 @@ from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding
 from jaxprof.findings.hlo.scene import WORTH, Scene, check, flops_of, lines_of, module_finding, total
 from jaxprof.hlo.kernels import ELEMENTWISE, SAME_PLACE
-from jaxprof.hlo.kernels.attention import combiner_of, is_any_product, product_sizes
-from jaxprof.hlo.kernels.cost import dimension_labels, windows
+from jaxprof.hlo.kernels.cost import combiner_of, dimension_labels, windows
+from jaxprof.hlo.kernels.cost.library import is_any_product, product_sizes
 from jaxprof.hlo.kernels.dataflow import Value, downstream, origin_through, sources
 from jaxprof.hlo.kernels.kernels import Kernel
 from jaxprof.hlo.kernels.kinds import reorders, values_of

@@ -14,7 +14,7 @@ from jaxprof.base.grouping import grouped
 from jaxprof.base.units import bytes_, counted, integer, percent, scaled
 from jaxprof.events.finding import Finding
 from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, flops_of, gather, lines_of, module_finding, total
-from jaxprof.hlo.kernels.attention import is_any_product, scores_before
+from jaxprof.hlo.kernels.cost.library import is_any_product
 from jaxprof.hlo.kernels.dataflow import Value, origin_through, same_elements, sources, upstream
 from jaxprof.hlo.kernels.execution import Execution, functions_of_calls
 from jaxprof.hlo.kernels.kernels import MATRIX_KINDS, Kernel, kernels_run_again
@@ -290,6 +290,8 @@ def attention_scores(scene: Scene) -> Iterator[Finding]:
     # Without a reduction there is no softmax, and each search back from a product would visit up to 512 values in vain.
     if " reduce" not in scene.module.text:
         return
+    from jaxprof.hlo.kernels.attention import scores_before
+
     attentions: list[tuple[Value, Value]] = []  # the products before and after the softmax of each attention
     for kernel in scene.kernels:
         if kernel.kind not in MATRIX_KINDS or kernel.kind == "attention":

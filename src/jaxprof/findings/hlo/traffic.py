@@ -18,7 +18,7 @@ from jaxprof.events.finding import Finding
 from jaxprof.findings.hlo.compute import TINY_BYTES
 from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, gather, gather_sizes, lines_of, module_finding, total
 from jaxprof.hlo.kernels import COLLECTIVES
-from jaxprof.hlo.kernels.attention import is_any_product
+from jaxprof.hlo.kernels.cost.library import is_any_product
 from jaxprof.hlo.kernels.dataflow import Value, origin_through, resolve, same_elements, sources, upstream
 from jaxprof.hlo.kernels.kernels import Kernel
 from jaxprof.hlo.kernels.kinds import HOST_KINDS, generator_of, reorders, values_of

@@ -18,7 +18,7 @@ from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding
 from jaxprof.findings.hlo.scene import LARGE_BYTES, WORTH, Scene, check, flops_of, lines_of, module_finding, total
 from jaxprof.hlo.kernels import SAME_PLACE
-from jaxprof.hlo.kernels.attention import is_any_product
+from jaxprof.hlo.kernels.cost.library import is_any_product
 from jaxprof.hlo.kernels.dataflow import Value, origin_through, sources
 from jaxprof.hlo.kernels.kernels import Kernel
 from jaxprof.hlo.kernels.kinds import values_of

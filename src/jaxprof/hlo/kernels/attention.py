@@ -14,75 +14,16 @@ axes, the operations decide.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from math import prod
+from collections.abc import Iterator
 
 from jaxprof.base.values import frozen
 from jaxprof.hlo.kernels import ELEMENTWISE, SAME_PLACE
-from jaxprof.hlo.kernels.cost import dimension_labels, is_product, is_spread_reduction, library, windows
-from jaxprof.hlo.kernels.dataflow import (
-    Value,
-    downstream,
-    origin_through,
-    resolve,
-    same_elements,
-    sources,
-    upstream,
-)
-from jaxprof.hlo.text.model import Instruction
-
-
-@frozen
-class OperandAxes:
-    """Dimensions of one operand of a product."""
-
-    contracting: tuple[int, ...]
-    batch: tuple[int, ...]
-
-
-def operand_axes(product: Instruction, number: int) -> OperandAxes | None:
-    """Return the roles of the dimensions of operand 0 or 1 of a product; None if the text does not show them."""
-    side = "rhs" if number else "lhs"
-    if product.opcode == "custom-call":
-        numbers = library.gemm_dimensions(product)
-        contracting, batch = (
-            tuple(library.integers(numbers.get(f"{side}_{role}_dimensions"))) for role in ("contracting", "batch")
-        )
-        return OperandAxes(contracting, batch) if contracting else None
-    if product.opcode == "convolution":
-        labels = _convolution_labels(product)
-        if labels is None:
-            return None
-        own = labels[number]
-        return OperandAxes((own.index("i" if number else "f"),), tuple(at for at, c in enumerate(own) if c.isdecimal()))
-    return OperandAxes(product.integers(f"{side}_contracting_dims"), product.integers(f"{side}_batch_dims"))
-
-
-def _convolution_labels(convolution: Instruction) -> tuple[str, str, str] | None:
-    """Return the dimension labels of a product written as a convolution whose window is a batch; None for any other."""
-    labels, operands = dimension_labels(convolution), convolution.operand_instructions()[:2]
-    if labels is None or len(operands) < 2:
-        return None
-    left, right, result = labels
-    if sorted(left) != sorted(right.replace("i", "f").replace("o", "b")) or sorted(left) != sorted(result):
-        return None
-    shapes = [*(operand.shape for operand in operands), convolution.shape]
-    for label in filter(str.isdecimal, left):
-        sizes = {shape.dimensions[own.index(label)] for own, shape in zip(labels, shapes, strict=True)}
-        if len(sizes) > 1:
-            return None
-    return labels
-
+from jaxprof.hlo.kernels.cost import combiner_of, is_spread_reduction, windows
+from jaxprof.hlo.kernels.cost.library import axes_size, is_any_product, operand_axes, product_sizes
+from jaxprof.hlo.kernels.dataflow import Value, downstream, origin_through, resolve, same_elements, sources, upstream
 
 _SUMMING = ("reduce", "reduce-window")
 _WEIGHING = SAME_PLACE | {"divide", "multiply", "select", "reduce-precision"}
-
-
-def is_any_product(instruction: Instruction) -> bool:
-    """Return whether the instruction is a matrix product, including one that a library computes."""
-    if instruction.opcode == "custom-call":
-        return library.kind_of(instruction.string("custom_call_target")) == "GEMM"
-    return is_product(instruction)
 
 
 def scores_before(second: Value) -> Value | None:
@@ -111,24 +52,8 @@ def _is_over_keys(scores: _Scores, second: Value, number: int) -> bool:
         return True
     keys, dimensions, (batch, *sides) = scores.keys, probabilities.shape.dimensions, sizes
     batches = {batch * other for side in sides if side % keys == 0 for other in (1, side // keys)}
-    sums_over_keys = _size(dimensions, taken.contracting) == keys
-    return sums_over_keys and _size(dimensions, taken.batch) in batches and not _is_routing(scores)
-
-
-def product_sizes(product: Instruction) -> tuple[int, int, int] | None:
-    """Return the sizes of a product's axes: those of both operands, and those of each; None if the text does not show
-    them."""
-    axes, operands = [operand_axes(product, number) for number in (0, 1)], product.operand_instructions()[:2]
-    if len(operands) < 2 or axes[0] is None or axes[1] is None:
-        return None
-    left, right = operands[0].shape, operands[1].shape
-    batch = _size(left.dimensions, axes[0].batch)
-    shared = batch * _size(left.dimensions, axes[0].contracting)
-    return (batch, left.elements // shared, right.elements // shared) if shared else None
-
-
-def _size(dimensions: Sequence[int], axes: Iterable[int]) -> int:
-    return prod(dimensions[axis] for axis in axes if axis < len(dimensions))
+    sums_over_keys = axes_size(dimensions, taken.contracting) == keys
+    return sums_over_keys and axes_size(dimensions, taken.batch) in batches and not _is_routing(scores)
 
 
 def _is_routing(scores: _Scores) -> bool:
@@ -187,7 +112,7 @@ class _Scores:
     def keys(self) -> int:
         """Number of scores in a row, which one softmax is over."""
         if is_spread_reduction(self.maximum.instruction):
-            return max(1, _size(self.dimensions, self.over))
+            return max(1, axes_size(self.dimensions, self.over))
         return max(1, self.product.elements // max(1, self.maximum.elements))
 
 
@@ -256,9 +181,3 @@ def _reduces_to(operand: Value, combiner: str) -> Value | None:
             if value.opcode == "reduce" or is_spread_reduction(value.instruction):
                 return value if combiner_of(value.instruction) == combiner else None
     return None
-
-
-def combiner_of(reduce: Instruction) -> str:
-    """Return the operation that a reduction applies: `add`, `maximum`; empty if it is not a single operation."""
-    root = reduce.called_root
-    return root.opcode if root is not None else ""

@@ -231,3 +231,9 @@ def convolution_flops(instruction: Instruction, source: Shape, kernel: Shape, re
     out_features = kernel.dimensions[kernel_labels.index("o")]
     batch_groups = (instruction.integers("batch_group_count") or (1,))[0] or 1
     return float(multiply_add_flops(source.dtype) * batch * in_features * out_features * visited // batch_groups)
+
+
+def combiner_of(reduce: Instruction) -> str:
+    """Return the operation that a reduction applies: `add`, `maximum`; empty if it is not a single operation."""
+    root = reduce.called_root
+    return root.opcode if root is not None else ""

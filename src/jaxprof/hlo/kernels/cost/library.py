@@ -1,4 +1,5 @@
-"""Library calls: what a `custom-call` target computes, in words, and what it costs.
+"""Library calls: what a `custom-call` target computes, in words, and what it costs; and the axes of matrix products,
+whether or not a library computes them.
 
 XLA hands GEMMs, convolutions, attention, sorts and factorisations to libraries and counts nothing for them. Their
 shapes and `backend_config` suffice: the dimension numbers of a GEMM, the window of a convolution, the shape of
@@ -9,16 +10,19 @@ table is a library call of unknown cost.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import log2, prod
 
 from jaxprof.base.text import number, whole_number
+from jaxprof.base.values import frozen
 from jaxprof.hlo.kernels.cost import (
     OPAQUE,
     Cost,
     NotShownError,
     convolution_flops,
+    dimension_labels,
     dot_flops,
+    is_product,
     matmul_flops,
     multiply_add_flops,
 )
@@ -269,3 +273,68 @@ _FORMULAS: dict[str, Callable[[Instruction, str], Cost]] = {
     "triangular solve": _triangular,
     **{kind: _factorisation(kind) for kind in _FACTORISATIONS},
 }
+
+
+@frozen
+class OperandAxes:
+    """Dimensions of one operand of a product."""
+
+    contracting: tuple[int, ...]
+    batch: tuple[int, ...]
+
+
+def operand_axes(product: Instruction, number: int) -> OperandAxes | None:
+    """Return the roles of the dimensions of operand 0 or 1 of a product; None if the text does not show them."""
+    side = "rhs" if number else "lhs"
+    if product.opcode == "custom-call":
+        numbers = gemm_dimensions(product)
+        contracting, batch = (
+            tuple(integers(numbers.get(f"{side}_{role}_dimensions"))) for role in ("contracting", "batch")
+        )
+        return OperandAxes(contracting, batch) if contracting else None
+    if product.opcode == "convolution":
+        labels = _convolution_labels(product)
+        if labels is None:
+            return None
+        own = labels[number]
+        return OperandAxes((own.index("i" if number else "f"),), tuple(at for at, c in enumerate(own) if c.isdecimal()))
+    return OperandAxes(product.integers(f"{side}_contracting_dims"), product.integers(f"{side}_batch_dims"))
+
+
+def _convolution_labels(convolution: Instruction) -> tuple[str, str, str] | None:
+    """Return the dimension labels of a product written as a convolution whose window is a batch; None for any other."""
+    labels, operands = dimension_labels(convolution), convolution.operand_instructions()[:2]
+    if labels is None or len(operands) < 2:
+        return None
+    left, right, result = labels
+    if sorted(left) != sorted(right.replace("i", "f").replace("o", "b")) or sorted(left) != sorted(result):
+        return None
+    shapes = [*(operand.shape for operand in operands), convolution.shape]
+    for label in filter(str.isdecimal, left):
+        sizes = {shape.dimensions[own.index(label)] for own, shape in zip(labels, shapes, strict=True)}
+        if len(sizes) > 1:
+            return None
+    return labels
+
+
+def is_any_product(instruction: Instruction) -> bool:
+    """Return whether the instruction is a matrix product, including one that a library computes."""
+    if instruction.opcode == "custom-call":
+        return kind_of(instruction.string("custom_call_target")) == "GEMM"
+    return is_product(instruction)
+
+
+def product_sizes(product: Instruction) -> tuple[int, int, int] | None:
+    """Return the sizes of a product's axes: those of both operands, and those of each; None if the text does not show
+    them."""
+    axes, operands = [operand_axes(product, number) for number in (0, 1)], product.operand_instructions()[:2]
+    if len(operands) < 2 or axes[0] is None or axes[1] is None:
+        return None
+    left, right = operands[0].shape, operands[1].shape
+    batch = axes_size(left.dimensions, axes[0].batch)
+    shared = batch * axes_size(left.dimensions, axes[0].contracting)
+    return (batch, left.elements // shared, right.elements // shared) if shared else None
+
+
+def axes_size(dimensions: Sequence[int], axes: Iterable[int]) -> int:
+    return prod(dimensions[axis] for axis in axes if axis < len(dimensions))
