@@ -10,7 +10,6 @@ from jaxprof.analysis.target import Kind, resolve
 from jaxprof.base.grouping import grouped
 from jaxprof.base.units import bytes_
 from jaxprof.cli import options
-from jaxprof.cli.answers import command_line, next_of_session, print_answer
 from jaxprof.cli.output import ExitCode, format_option, note, print_json, print_report, row_limit
 from jaxprof.cli.recorded import open_recorded
 from jaxprof.report import wrap
@@ -71,6 +70,8 @@ def command(file: str | None, code: str | None, fail_on: str | None, form: str) 
                 explained = explanation(found.session, found.name, most=most)
 
     if form == "json":
+        from jaxprof.cli.answers import command_line, next_of_session
+
         # Commands that verify a fix start something, and have words of the session: they stand beside their findings,
         # and are never proposed here.
         if explained.subject == "message":
@@ -88,6 +89,7 @@ def command(file: str | None, code: str | None, fail_on: str | None, form: str) 
 
 
 def _print_code(code: str, form: str) -> None:
+    from jaxprof.cli.answers import command_line, print_answer
     from jaxprof.findings.catalogue import SOURCES, entries, find_entry
 
     if code == "all":

@@ -162,7 +162,7 @@ def _is_doubtful(modules: list[HloProgram], stage: str | None, *, as_text: bool)
 
 
 def _print_text(modules: list[HloProgram], stage: str, target: str, *, short: bool) -> None:
-    from jaxprof.hlo.text.syntax import short_text
+    from jaxprof.hlo.text import short_text
 
     name = stage.replace("-", "_")
     with_stage = [module for module in modules if name in module.stages.stages]
