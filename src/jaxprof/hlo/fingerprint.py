@@ -12,9 +12,9 @@ from collections.abc import Callable, Hashable, Iterable
 from hashlib import blake2b
 
 from jaxprof.base.grouping import Pair, pairs
+from jaxprof.hlo.text import unquote
 from jaxprof.hlo.text.model import Computation, Instruction, Module
 from jaxprof.hlo.text.record import CALLING_ATTRIBUTES
-from jaxprof.hlo.text.syntax import unquote
 
 _LEFT_OUT = frozenset(
     {"metadata", "channel_id", "frontend_attributes", "control-predecessors", "backend_config", "origin", "id"}

@@ -13,7 +13,7 @@ from math import prod
 
 from jaxprof.base.text import whole_number
 from jaxprof.base.values import frozen
-from jaxprof.hlo.text.syntax import COMMENT
+from jaxprof.hlo.text import COMMENT
 
 UNBOUNDED = -1
 """Size of a dimension written `?`, which has no upper bound."""

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from jaxprof.base.files import is_own
 from jaxprof.base.values import frozen
-from jaxprof.hlo.text.syntax import STRING, unquote
+from jaxprof.hlo.text import STRING, unquote
 
 _BLOCK = 1 << 16  # characters between two entries of the index; the lines within are counted when they are asked for
 

@@ -14,7 +14,7 @@ from functools import cache
 from jaxprof.base.values import frozen
 from jaxprof.hlo.kernels.origin import HloSourceLocation
 from jaxprof.hlo.source import Frame, own_and_library
-from jaxprof.hlo.text.syntax import STRING, unquote
+from jaxprof.hlo.text import STRING, unquote
 
 
 @frozen

@@ -11,8 +11,8 @@ from jaxprof.base.errors import HloError
 from jaxprof.hlo import files
 from jaxprof.hlo.kernels.notices import problems
 from jaxprof.hlo.paths import modules_at
+from jaxprof.hlo.text import attributes
 from jaxprof.hlo.text.parse import module, modules
-from jaxprof.hlo.text.syntax import attributes
 
 PRINTED = (Path(__file__).parents[1] / "printed.hlo").read_text()
 

@@ -23,8 +23,8 @@ from jaxprof.hlo.kernels.execution import CallEdge, Execution, calls_of, is_one_
 from jaxprof.hlo.kernels.kinds import instructions_in, kind_of, platform_of
 from jaxprof.hlo.kernels.origin import HloSourceLocation, OpPath, Origin, Origins, op_path, origins_of
 from jaxprof.hlo.shape import Shape
+from jaxprof.hlo.text import STRING, operand_names
 from jaxprof.hlo.text.model import Instruction, Module
-from jaxprof.hlo.text.syntax import STRING, operand_names
 
 Shared = TypeVar("Shared")
 

@@ -13,9 +13,9 @@ from jaxprof.base.values import frozen
 from jaxprof.hlo.kernels import CONTROL
 from jaxprof.hlo.shape import parse_shape
 from jaxprof.hlo.source import Problem
+from jaxprof.hlo.text import operand_names, skip_blank
 from jaxprof.hlo.text.model import Computation, Instruction, Module, once_per_module
 from jaxprof.hlo.text.record import CALLED, COMPUTATION_NAME, NO_OPERANDS, PLAIN_PARTS
-from jaxprof.hlo.text.syntax import operand_names, skip_blank
 
 
 def problems(module: Module) -> tuple[Problem, ...]:

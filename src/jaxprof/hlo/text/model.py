@@ -23,9 +23,8 @@ from jaxprof.base.text import whole_number
 from jaxprof.base.values import not_collecting
 from jaxprof.hlo.shape import Shape, parse_shape
 from jaxprof.hlo.source import Frame, Problem, Source, Tables, own_frame
-from jaxprof.hlo.text import record
+from jaxprof.hlo.text import end_of_brackets, record, unquote, unsugar
 from jaxprof.hlo.text.record import UNREADABLE, Metadata, Record
-from jaxprof.hlo.text.syntax import end_of_brackets, unquote, unsugar
 
 Derived = TypeVar("Derived")
 

@@ -22,9 +22,8 @@ from typing import Final
 from jaxprof.base.errors import HloError
 from jaxprof.base.limits import INSTRUCTIONS
 from jaxprof.hlo.source import Problem, Source, Tables
-from jaxprof.hlo.text import record
+from jaxprof.hlo.text import attributes, end_of_brackets, record, skip_blank, unsugar
 from jaxprof.hlo.text.model import Computation, Module
-from jaxprof.hlo.text.syntax import attributes, end_of_brackets, skip_blank, unsugar
 
 _NAME = r"(?:%[^\s=%,(){}\"/]++|[A-Za-z_][\w.\-$]*+)"
 _LANDMARK_LINE = (

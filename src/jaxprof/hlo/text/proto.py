@@ -16,7 +16,7 @@ from math import prod
 
 from jaxprof.base.errors import HloError
 from jaxprof.base.limits import INSTRUCTIONS, UNPACKED
-from jaxprof.hlo.text.syntax import end_of_brackets
+from jaxprof.hlo.text import end_of_brackets
 from jaxprof.hlo.text.wire import Message
 
 PRIMITIVE_TYPES: dict[int, str] = {

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 
 from jaxprof.base.text import whole_number
 from jaxprof.hlo.shape import Shape, parse_shape
-from jaxprof.hlo.text.syntax import (
+from jaxprof.hlo.text import (
     COMMENT,
     OPEN_STRING,
     AttributeList,
@@ -29,7 +29,7 @@ from jaxprof.hlo.text.syntax import (
     unquote,
 )
 
-# Possessive wherever a character is repeated, so that no text makes these backtrack far; groups as in `syntax.py`.
+# Possessive wherever a character is repeated, so that no text makes these backtrack far; groups as in `__init__.py`.
 _NAME = r"\s*+(?:ROOT\s++(?!=))?%?[^\s=%,(){}\"]++\s*+=\s*+"
 _ARRAY_SHAPE = r"[A-Za-z]\w*+\[[^\[\]\"]*+\](?:\{[^{}\"]*+(?:\{[^{}\"]*+\}[^{}\"]*+)*\})?"
 _BEGINNING = re.compile(

@@ -17,7 +17,7 @@ from jaxprof.base.recorded_source import recorded_lines
 from jaxprof.base.text import columns, safe, shorten
 from jaxprof.base.units import UNKNOWN, bytes_, counted, integer, percent, scaled, seconds
 from jaxprof.hlo.kernels.origin import HloSourceLocation, Origin
-from jaxprof.hlo.text.syntax import short_text
+from jaxprof.hlo.text import short_text
 from jaxprof.report.kernels import times
 from jaxprof.tui.hlo.kernels import KernelTable, label_of
 from jaxprof.tui.hlo.stage_side import colour_line
