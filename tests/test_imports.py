@@ -100,17 +100,19 @@ def test_our_modules_do_without(modules, without):
 
 
 LOADED = rows("""
-    sessions                 36   session.fold events.captures events.programs
-    open FILE --format text  102  -
-    open FILE --format json  116  -
-    open FILE --kernels      50   -
-    open PROGRAM --format text  68  hlo.text
-    open PROGRAM --compiles  55   findings.programs analysis.programs.verdict session.writer
-    hlo FILE                 58   -
-    hlo FILE --kernels       82   stats analysis.runs.run_result
-    hlo HLO                  47   session.fold session.lines session.writer
-    hlo HLO --kernels        69   -
-    hlo HLO --format json    85   -
+    sessions                 30   session.fold events.captures events.programs
+    open FILE --format text  70   analysis.kernels.ranking devices
+    open FILE --format json  90   -
+    open FILE --kernels      38   hlo
+    open PROGRAM --format text  62  hlo stats
+    open PROGRAM --compiles  48   findings.programs analysis.programs.verdict session.writer
+    explain FILE             90   findings.programs findings.trials
+    explain PROGRAM          64   hlo stats findings.runs
+    hlo FILE                 44   -
+    hlo FILE --kernels       62   stats analysis.runs.run_result
+    hlo HLO                  40   session.fold session.lines session.writer
+    hlo HLO --kernels        55   -
+    hlo HLO --format json    73   -
 """)
 
 
