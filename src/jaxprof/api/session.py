@@ -167,7 +167,7 @@ def profile(
 
 
 def header_environment() -> dict[str, Any]:
-    """Return what the session's header records about the machine."""
+    """Return the machine's facts in the session's header."""
     from jaxprof.devices.inventory.machine import environment_facts
 
     return dict(environment_facts())

@@ -147,7 +147,7 @@ def windows_of(process: ProcessFigures) -> LoopWindows:
 
 
 def _median(values: Array) -> float:
-    """Return what `numpy.median` does, which takes ten times as long for a few values."""
+    """Return the median, in a tenth of the time that `numpy.median` takes for a few values."""
     in_order, count = np.sort(values), len(values)
     return float(in_order[(count - 1) // 2] + in_order[count // 2]) / 2
 

@@ -78,7 +78,7 @@ class KeptColumns:
                     self._sessions = found.sessions if found.made_by == self._made_by else {}
 
     def state_of(self, path: Path) -> _State | None:
-        """Return what changes whenever the file of a session does; None if nothing is to be kept of it."""
+        """Return a stamp that changes whenever the file of a session does; None if nothing of it may be kept."""
         if self._usable and path.parent == self._folder:
             with suppress(OSError):
                 status = path.stat()
@@ -129,7 +129,7 @@ class KeptColumns:
 
 
 def _made_by() -> str:
-    """Return what tells the code that derives columns, and the limits for what it reads, from any other."""
+    """Return an identification of the code that derives columns, and of the limits for what it reads."""
     files = (f"{folder}/{name}" for folder, _, names in os.walk(Path(__file__).parents[1]) for name in names)
     times = [os.stat(file).st_mtime_ns for file in files if file.endswith(".py")]  # 3 ms; a checkout keeps its version
     return f"{__version__} {len(times)} {sum(times)} {os.environ.get(VARIABLE, '')}"

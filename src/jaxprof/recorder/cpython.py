@@ -59,7 +59,7 @@ def monitoring() -> Any:
 
 
 def local_reader() -> Callable[[FrameType, str], Any] | None:
-    """Return what reads a function's local variable in a frame; None if this Python does not offer that."""
+    """Return a reader of local variables in a function's frame; None if this Python does not offer that."""
     if not IS_KNOWN:
         return None
     if sys.version_info >= (3, 13):

@@ -33,7 +33,7 @@ def thread_state() -> int:
 
 
 def unseen(function: Callable[_P, object]) -> Callable[_P, object]:
-    """Return what calls `function` so that a tool of the program sees neither it nor a wrapper. It returns nothing of
+    """Return a callable for `function` that a tool of the program sees as little as a wrapper. It returns nothing of
     use, which the caller must drop: the thread is hidden from tools until then.
 
     A Python function would be seen itself. Here only C code runs until the thread is hidden: the call of a class gets

@@ -227,7 +227,7 @@ def environment_table(difference: SessionDifference) -> Table[Difference[str]]:
 
 
 def unseen_of(difference: SessionDifference) -> list[str]:
-    """Return what is unknown of the two sessions, a line each, which is said before what differs."""
+    """Return what is unknown of the two sessions, a line each, for the lines before their differences."""
     sides = {"the first": difference.before, "the second": difference.after}
     if difference.before is difference.after:
         sides = {"the session": difference.before}

@@ -34,7 +34,7 @@ def title(program: ProgramResult) -> str:
 
 
 def condition(program: ProgramResult) -> str:
-    """Return what became of a program: `running`, `standing still`, `ended well`, `failed, exit code 1`, `cancelled`,
+    """Return the state of a program: `running`, `standing still`, `ended well`, `failed, exit code 1`, `cancelled`,
     or `cut off` without a recorded end."""
     run, code = program.run, program.exit_code
     if program.stands_still:
@@ -111,7 +111,7 @@ def _share(bound: Verdict) -> str:
 
 
 def verdict_parts(program: ProgramResult) -> str:
-    """Return what else the time of the loop goes to, `device 40 %, host 12 %`; an empty text if nothing does."""
+    """Return the other parts of the loop's time, `device 40 %, host 12 %`; empty without any."""
     bound, hot = program.verdict, program.hot
     parts = dict(hot.parts)
     if bound.kind == WAIT_BOUND:

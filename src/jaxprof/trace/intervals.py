@@ -228,14 +228,14 @@ class Coverage(Spans):
         return Coverage.of(np.concatenate([self.starts, other.starts]), np.concatenate([self.ends, other.ends]))
 
     def __and__(self, other: Coverage) -> Coverage:
-        """Return what both cover; a common part begins and ends where one of them does within the other."""
+        """Return the intersection of both; a common part begins and ends where one of them does within the other."""
         pairs = ((self, other), (other, self))
         starts = join(one.starts[by.holding(one.starts, one.starts + 1)] for one, by in pairs)
         ends = join(one.ends[by.holding(one.ends - 1, one.ends)] for one, by in pairs)
         return Coverage(np.unique(starts), np.unique(ends))
 
     def __sub__(self, other: Coverage) -> Coverage:
-        """Return what this coverage covers and the other does not."""
+        """Return this coverage without the other."""
         if not len(self.starts):
             return self
         begin, end = np.array([self.starts[0]]), np.array([self.ends[-1]])

@@ -80,7 +80,7 @@ def file(trace: Trace) -> Iterator[TrustCheck]:
 
 
 def unread_text(trace: Trace) -> str:
-    """Return what of the file could not be read. There must be something."""
+    """Return the parts of the file that could not be read, of which there is one at least."""
     more = f" (and {len(trace.problems) - 3} more)" if len(trace.problems) > 3 else ""
     return f"a part of the file could not be read: {'; '.join(trace.problems[:3])}{more}"
 

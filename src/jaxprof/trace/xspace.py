@@ -237,7 +237,7 @@ class Plane:
             return {}
 
     def event_name(self, key: int) -> str:
-        """Return what the events with this metadata are called; its number if there is none."""
+        """Return the name of events with this metadata; its number if it has none."""
         event = self.event_metadata.get(key)
         return (event.display_name or event.name) if event is not None else f"event {key}"
 

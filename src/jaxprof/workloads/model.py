@@ -119,7 +119,7 @@ class Variant:
     """Arguments with a default of the function's own that a parameter of their name replaces."""
 
     def arguments(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return what this variant is called with, given the workload's `inputs` on the host."""
+        """Return the arguments of this variant, given the workload's `inputs` on the host."""
         return self.adapt(inputs) if self.adapt else inputs
 
     def build(self, parameters: Parameters) -> Callable[..., Any]:

@@ -172,7 +172,7 @@ def parse(text: str) -> Spec:
 
 
 def _as_python(match: re.Match[str]) -> str:
-    """Return what Python reads as part of a name, as long as what it stands for, so that places stay the same."""
+    """Return the match as a part of a name in Python, of the same length, so that positions stay the same."""
     if match["string"]:
         return match[0]
     return "." if match[0] == ":" else "_" * len(match[0])

@@ -140,15 +140,15 @@ def _compare(
             refuse(sorted(_COMPILING), "applies to what is compiled now", hint)
         compiling = with_local_device(compiling, target, found.target)
         # a session was measured at another time, so that its times are not compared with new ones
-        together = bool(timed) and target.is_code and found.about.reading in ("target", "revision")
-        judged_alone = [limit for limit in limits if not (together and limit.is_time)]
-        if judged_alone:
+        measures_both = bool(timed) and target.is_code and found.about.reading in ("target", "revision")
+        unmeasured = [limit for limit in limits if not (measures_both and limit.is_time)]
+        if unmeasured:
             try:
                 before = _programs(found.target, compiling, found.variables)
             except JaxprofError as error:
                 raise found.as_base_error(error) from error
-            rows, notes = judge_programs(found.about, before, _programs(target, compiling), judged_alone)
-        if together:
+            rows, notes = judge_programs(found.about, before, _programs(target, compiling), unmeasured)
+        if measures_both:
             revision = found.revision
             sides = (target if revision else found.target, target)
             chosen = {each for each in (*(side.variant for side in sides), compiling.variant) if each}

@@ -50,7 +50,7 @@ def available_host_bytes() -> int | None:
 
 
 def _address_space_bytes() -> int | None:
-    """Return what `ulimit -v` leaves of the address space; None without such a limit."""
+    """Return the address space that `ulimit -v` leaves; None without such a limit."""
     used = numbers_at(Path("/proc/self/status")).get("VmSize:")
     if used is None:  # as on Windows, which has no such module either
         return None

@@ -237,7 +237,7 @@ def _check_fit(leaf: ShardedLeaf, spec: PartitionSpec, mesh: Mesh, origin: str) 
 
 
 def split_text(leaves: Sequence[ShardedLeaf], specs: Mapping[int, PartitionSpec]) -> list[str]:
-    """Return what is split, grouping an argument's arrays of the same spec: `float32[512,784] x as data`."""
+    """Return the split arrays as text, grouping an argument's arrays of the same spec: `float32[512,784] x as data`."""
     groups: dict[tuple[int, str], list[ShardedLeaf]] = {}
     for leaf in leaves:
         spec = specs.get(leaf.number)

@@ -40,7 +40,7 @@ class _Mixing:
 
 @once_per_module
 def _mixing(module: Module) -> dict[Hashable, _Mixing]:
-    """Return what the kernels do that make threefry's bits, by their likeness."""
+    """Return the work of the kernels that make threefry's bits, by their likeness."""
     known: dict[Hashable, _Mixing] = {}
     if " xor(" not in module.text:
         return known

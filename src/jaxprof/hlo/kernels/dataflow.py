@@ -113,7 +113,7 @@ def upstream(start: Value, through: Callable[[Value, Value], bool]) -> Iterator[
 
 
 def origin_through(value: Value | None, opcodes: Set[str], entered: Set[str] = FUSION) -> Value | None:
-    """Return what `value` was made from by operations of one operand with these opcodes, or the value itself; None if
+    """Return the value from which operations of one operand with these opcodes made `value`, or itself; None if
     the text does not lead there."""
     for _ in range(16):
         if value is None or value.opcode not in opcodes:

@@ -216,7 +216,7 @@ _NUMBERS = ("source_line", "stack_frame_id")
 
 @lru_cache(maxsize=4096)
 def read_metadata(inside: str) -> Metadata:
-    """Return what the text between the braces of `metadata={...}` says. Unknown items remain in `text` only."""
+    """Return the items of the text between the braces of `metadata={...}`. Unknown items remain in `text` only."""
     found = dict(_METADATA_ITEM.findall(inside))
     texts = [unquote(found.get(name, "")) for name in _TEXTS]
     numbers = [whole_number(found.get(name, "")) or 0 for name in _NUMBERS]

@@ -20,7 +20,7 @@ _WRAPPERS_FOLLOWED = 16
 
 
 def _inner_function(function: Any) -> Any:
-    """Return what `function` wraps, or None. Reads attributes only of types for which that runs no user code."""
+    """Return the function inside `function`, or None. Reads only attributes that run no user code."""
     if isinstance(function, FunctionType):
         return function.__dict__.get("__wrapped__")
     if isinstance(function, MethodType):

@@ -197,8 +197,9 @@ class Classifier:
             size = self._compiled_lines.get((frame.code.co_filename, frame.spot.line), 0)
             kind = FED if frame.spot.is_call and size >= _FED_BYTES else COMPILED
         if kind in (HOST, READ):
-            made = self._kind_of_host(stack)
-            kind = made if kind == HOST or made == DATA else READ
+            host_kind = self._host_kind(stack)
+            # A read that makes an argument of the loop's work is the loop's data; any other stays a wait for an array.
+            kind = host_kind if kind == HOST or host_kind == DATA else READ
             if kind == HOST and _waits_for_events(stack, spot):
                 kind = IDLE
         elif kind in WORK or kind == DATA:
@@ -206,6 +207,7 @@ class Classifier:
         line, sites, implicit = _user_line(stack, names), sites_of(stack, kind), _implicit(kind, spot, names)
         if sites and kind in (HOST, READ, SYNC, TRANSFER) and self._is_between(stack):
             sites = tuple(replace(site, at=replace(site.at, between=True)) for site in sites)
+        # Python itself calls something unknown, with no frame below: a compiled function has none either.
         doubtful = kind == HOST and at == 0 and _may_be_compiled(stack, spot)
         user = stack.frames[stack.user] if stack.user >= 0 else None
         shared = kind == DISPATCH and user is not None and self.is_shared(user.code, user.spot.line)
@@ -257,9 +259,9 @@ class Classifier:
             return False
         return not _is_builtin(spot) and not is_foreign(spot.callee, code, frame.globals)
 
-    def _kind_of_host(self, stack: Stack) -> str:
-        """Distinguish kinds of Python and NumPy code: it makes data for the loop around it, or it is a library's
-        wrapper around the call of a compiled function. The innermost function in which JAX was at work decides."""
+    def _host_kind(self, stack: Stack) -> str:
+        """Return what Python or NumPy does for the loop: it makes the loop's `DATA`, it belongs to the `CALL` of a
+        compiled function, or neither (`HOST`). The innermost function in which JAX was at work decides."""
         if any(_LOADER_FILE.search(frame.code.co_filename) for frame in stack.frames if frame.kind not in (JAX, USER)):
             return DATA
         for index, frame in enumerate(stack.frames):
@@ -271,11 +273,13 @@ class Classifier:
             if not offsets:
                 continue
             spot = frame.spot
+            # The function is at an instruction under which JAX works at other times, but not now.
             if frame.offset in offsets:
                 if index == 0:  # an operand of the operation at which JAX was seen, or the Python just before its call
                     return CALL if spot.is_call and not _is_jax_function(frame.callee) else DISPATCH
                 if any(inner.code.co_flags & GENERATORS for inner in called):
                     return DATA  # `reduce(step, batches())`: one call takes from a generator and passes on to JAX
+                # Below it, a library's own Python wraps the call; the user's functions do other work before it.
                 return CALL if index == stack.user and any(inner.kind == LIBRARY for inner in called) else HOST
             spans = self._work.spans(code)
             if index == 0 and _is_stepping(code, spot):

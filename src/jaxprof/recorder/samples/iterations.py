@@ -202,7 +202,7 @@ class SeriesLog:
             series.name = name
 
     def events(self, now: float, age_seconds: float, *, final: bool = False) -> list[StepsTaken]:
-        """Return what was added since the last call; in the `final` one with the iterations that wait for others."""
+        """Return the iterations since the last call; in the `final` one with those that wait for others."""
         if final:
             self.leave()
         self.least_seconds = LEAST_ENTRY_SECONDS * max(1.0, age_seconds / YOUNG_SECONDS)

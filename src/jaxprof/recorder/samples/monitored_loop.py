@@ -395,7 +395,7 @@ class MonitoredLines:
 
 
 def _watch_callbacks(watched: WatchedIterations, main_thread: int) -> tuple[_Callback, _Callback]:
-    """Return what Python calls at each jump of the loop's code, and where the function begins or returns. An exception
+    """Return the callbacks at each jump of the loop's code, and where the function begins or returns. An exception
     here would be raised in the program."""
     code, begins, targets = watched.loop.code, watched.loop.begins, watched.loop.targets
     outer = (other for other in loops_of(code) if other.begins < begins and watched.loop.ends <= other.ends)

@@ -247,7 +247,7 @@ class StandstillWatch:
 
 
 def user_content(frame: FrameType | None) -> bytes:
-    """Return what the user's innermost frames hold; empty if it is unknown."""
+    """Return the contents of the user's innermost frames; empty if unknown."""
     own = (each for each in outwards(frame, DEEPEST) if frame_kind(each) == USER) if frame is not None else iter(())
     return b"".join(map(frame_content, islice(own, _CONTENT_FRAMES)))
 

@@ -254,7 +254,7 @@ class StepCounter:
                 self._spell = (begun[0], dict(begun[1]))
 
     def collect(self, now: float) -> StepsCounted | None:
-        """Return what was counted since the last call; None if there is not one whole iteration."""
+        """Return the iterations counted since the last call; None without a whole one."""
         self._take()
         times, loop = self.times, self._loop
         faded = {key: FADING * seconds for key, seconds in self._weights.items()}

@@ -199,7 +199,7 @@ def _bar(row: StartRow) -> Cell:
 
 
 def _most(row: StartRow) -> str:
-    """Return what takes most of a program, `compile 79 %`; of measured runs, the last median."""
+    """Return the largest state of a program, `compile 79 %`; for measured runs, the last median."""
     if spent := _spent(row):
         from jaxprof.tui.kit.program_summary import state_title  # not needed for the first frame
 

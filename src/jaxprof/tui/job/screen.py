@@ -127,7 +127,7 @@ def _in_view(figures: JobFigures, steps: JobSteps) -> JobInView:
 
 
 def claims_of(job: JobFigures) -> list[Claim]:
-    """Return what is missing, then the findings, or what could be compared without a finding."""
+    """Return the notices of missing parts, then the findings, or what was compared without a finding."""
     from jaxprof.report.hosts import nothing_found
 
     claims = [Claim(notice, "!", style="") for notice in job.notices]

@@ -83,7 +83,7 @@ class ScreenCells:
         self._cursor = None
 
     def changed(self, data: str) -> str:
-        """Return what of `data` makes a difference."""
+        """Return `data` without what changes nothing on the terminal."""
         written: list[str] = []
         row, column, style = *self._wanted, ""
         for match in _TOKEN.finditer(data):
@@ -129,7 +129,7 @@ class ScreenCells:
         return f"{self._move(row, column)}{change}{text}"
 
     def _differing(self, row: int, column: int, style: str, text: str) -> list[str]:
-        """Return what writes the cells of `text` that look otherwise, and note how they look now."""
+        """Return the output that redraws the changed cells of `text`, and note how they look now."""
         known = self._rows[row]
         written: list[str] = []
         blank = (" ", _of_blank(style))

@@ -79,7 +79,7 @@ def runs_nothing(call: Instruction) -> bool:
 
 
 def kind_of(target: str) -> str:
-    """Return what a target computes, in words; `library call` for an unknown target."""
+    """Return the kind of work of a target; `library call` for an unknown one."""
     for pattern, kind in _PATTERNS:
         if pattern.fullmatch(target):
             return kind
