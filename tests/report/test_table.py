@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from dataclasses import dataclass
+from operator import itemgetter
 
 import pytest
 from hypothesis import given
@@ -81,6 +82,20 @@ def test_equal_values_after_the_first_page_are_shown_as_they_are():
     cells = ["-"] * PAGE + [1, True, 1.0, [1], "1", [1], True, 1]
     shown = [line.strip() for line in text_lines(Table([column("cell", lambda cell: cell)], iter(cells)), indent="")]
     assert shown[-8:] == ["1", "yes", "1.0", "[1]", "1", "[1]", "yes", "1"]
+
+
+def test_equal_rows_of_a_long_table_are_drawn_once():
+    drawn = []
+    shown = column("cell", itemgetter(1), lambda cell: drawn.append(cell) or cell, by=itemgetter(0))
+    rows = [("a", "1")] * PAGE + [("a", "1"), ("b", "2"), ("c", "é"), ("b", "2"), ("a", "1")]
+    assert [line.strip() for line in text_lines(Table([shown], iter(rows)), indent="")][-5:] == [
+        "1",
+        "2",
+        "é",
+        "2",
+        "1",
+    ]
+    assert drawn[PAGE:] == ["1", "2", "é"]
 
 
 def read_back(cell):

@@ -23,7 +23,7 @@ only people read is a `column` beside the facts.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
@@ -93,6 +93,8 @@ class Fact(Generic[Row]):
     """Most terminal columns that a cell takes; 0 for no limit."""
     gives_way: bool = False
     """Whether the column is narrowed if the table is wider than the page."""
+    by: Callable[[Row], Hashable] | None = None
+    """Reads what the cell depends on, if many rows of a long table are equal in it; None if nothing is known."""
 
     @property
     def is_right(self) -> bool:
@@ -161,9 +163,10 @@ def column(
     right: bool | None = None,
     widest: int = 0,
     gives_way: bool = False,
+    by: Callable[[Any], Hashable] | None = None,
 ) -> Fact[Any]:
     """Return a column that only people see: words about a row, or figures that other facts have."""
-    return Fact("", TEXT, "", read, title, show=show, right=right, widest=widest, gives_way=gives_way)
+    return Fact("", TEXT, "", read, title, show=show, right=right, widest=widest, gives_way=gives_way, by=by)
 
 
 def optional(

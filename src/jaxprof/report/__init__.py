@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from itertools import islice
+from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any, Generic
 
@@ -36,8 +35,8 @@ GAP = "  "
 PAGE = 500
 """Rows of the first page: a table from an iterator, which may have a million rows, is printed after so many were
 read."""
-_REPEATED = 1024
-"""Values of a column of a longer table whose cells are remembered: a million rows repeat most of them."""
+_REPEATED = 1 << 14
+"""Most cells of a longer table that are remembered by what they go by: a million rows repeat most of them."""
 
 
 def text_lines(table: Table[Any], *, indent: str = "  ", width: int = 0, all_columns: bool = False) -> Iterator[str]:
@@ -93,26 +92,42 @@ def _align(
         for row in cells:
             row[narrowed] = shorten(row[narrowed], widths[narrowed])
 
+    right = [column.is_right for column in columns]
+
     def pad(at: int, cell: str) -> str:
         space = " " * (widths[at] - terminal_columns(cell))
-        return space + cell if columns[at].is_right else cell + space
+        return space + cell if right[at] else cell + space
 
     for row in cells if any(cells[0]) else cells[1:]:
         yield (indent + GAP.join([pad(at, row[at]) for at in kept])).rstrip()
 
-    def drawer(at: int, column: Fact[Any]) -> Callable[[Any], str]:
-        show = column.shown
-        return lambda value: pad(at, cut(show(value), column))
+    def drawer(numbers: Sequence[int]) -> Callable[[Row], str]:
+        """Return a function that draws these columns of a row, once for rows that are equal in what they go `by`."""
+        cells = [(at, columns[at], columns[at].reader(), columns[at].shown) for at in numbers]
+        by = columns[numbers[0]].by
+        known: dict[Hashable, str] = {}
 
-    reads, draws = [column.reader() for column in columns], list(map(drawer, range(len(columns)), columns))
-    remembering = list(map(lru_cache(_REPEATED, typed=True), draws))
+        def draw(row: Row) -> str:
+            drawn = []
+            for at, column, read, show in cells:
+                text = show(read(row))
+                if text.isascii() and text.isprintable() and len(text) <= (column.widest or len(text)):
+                    drawn.append(text.rjust(widths[at]) if right[at] else text.ljust(widths[at]))  # the same, faster
+                else:
+                    drawn.append(pad(at, cut(text, column)))
+            return GAP.join(drawn)
+
+        def remember(key: Hashable, row: Row) -> str:
+            if len(known) >= _REPEATED:
+                known.clear()
+            text = known[key] = draw(row)
+            return text
+
+        return draw if by is None else lambda row: known.get(key := by(row)) or remember(key, row)
+
+    parts = [drawer(list(numbers)) for _, numbers in groupby(range(len(columns)), lambda at: columns[at].by)]
     for further in rest:
-        values = [read(further) for read in reads]
-        try:
-            drawn = [draw(value) for draw, value in zip(remembering, values, strict=True)]
-        except TypeError:  # a list cannot be remembered
-            drawn = [draw(value) for draw, value in zip(draws, values, strict=True)]
-        yield (indent + GAP.join(drawn)).rstrip()
+        yield (indent + GAP.join([draw(further) for draw in parts])).rstrip()
 
 
 _NO_BREAK = "\x1f"

@@ -7,7 +7,7 @@ last kernel.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -37,23 +37,33 @@ def times(row: Ranked) -> str:
     return f"≤ {integer(count)}" if row.kernel.conditional else integer(count)
 
 
+def _form(row: Ranked) -> Hashable:
+    """Return what the figures of a kernel depend on, if it was not measured."""
+    kernel = row.kernel
+    return kernel.likeness, kernel.count, kernel.conditional, row.least_once, row.bound
+
+
+def _origin(row: Ranked) -> Hashable:
+    return row.kernel.read_origins()
+
+
 COLUMNS: dict[str, Fact[Ranked]] = {
     "share": column("share", lambda row: KernelRow(row.kernel.name, row, row.measured).share, percent, right=True),
     "measured": column("time", "measured_seconds", seconds),
     "flops_per_second": column("FLOP/s", "measured.flops_per_second", scaled, right=True),
     "bytes_per_second": column("B/s", "measured.bytes_per_second", scaled, right=True),
-    "least": column("least", "least_seconds", seconds),
+    "least": column("least", "least_seconds", seconds, by=_form),
     "name": column("kernel", "kernel.name", widest=40),
-    "kind": column("kind", "kernel.kind"),
-    "inside": column("inside", "kernel.instructions", integer),
-    "times": column("times", times, right=True),
-    "flops": column("FLOPs", "kernel.total_flops", scaled),
-    "bytes": column("bytes", "kernel.total_bytes", bytes_),
+    "kind": column("kind", "kernel.kind", by=_form),
+    "inside": column("inside", "kernel.instructions", integer, by=_form),
+    "times": column("times", times, right=True, by=_form),
+    "flops": column("FLOPs", "kernel.total_flops", scaled, by=_form),
+    "bytes": column("bytes", "kernel.total_bytes", bytes_, by=_form),
     "intensity": column("FLOP/B", "kernel.intensity", scaled),
-    "bound": column("bound", "bound"),
+    "bound": column("bound", "bound", by=_form),
     "source": column("source", "source"),
-    "sources": column("source", "kernel.sources", lines_text, right=False, widest=28),
-    "op_name": column("op name", "kernel.op_name", plain, widest=60),
+    "sources": column("source", "kernel.sources", lines_text, right=False, widest=28, by=_origin),
+    "op_name": column("op name", "kernel.op_name", plain, widest=60, by=_origin),
     "order": column("order", "number"),
 }
 """Columns of kernels, by the names that `--sort` and the keys of the screen use. `order` is the order of execution."""

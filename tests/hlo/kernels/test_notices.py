@@ -43,6 +43,15 @@ def test_whole_module_has_no_notices():
     assert problems(broken.module)
 
 
+def test_computations_are_whole_in_small_parts(monkeypatch):
+    main = module(_WHOLE)["main"]
+    whole = shapes_if_whole(main)
+    monkeypatch.setattr("jaxprof.hlo.kernels.notices._AT_ONCE", 10)
+    assert shapes_if_whole(main) == whole
+    for there, broken in (("reduce(x, z)", "reduce(x, y)"), ("=add", "=sub"), ("constant(0)\n", "constant(0)\n\n")):
+        assert shapes_if_whole(module(_WHOLE.replace(there, broken))["main"]) is None, broken
+
+
 def test_open_comment_in_a_layout_is_unreadable():
     assert "unreadable" in codes(module(_WHOLE.replace("x = f32[8,16]{1,0}", "x = f32[8,16]{/*1,0}")))
 

@@ -122,6 +122,8 @@ class KernelCeilings:
 
     def row(self, number: int, kernel: Kernel) -> Ranked:
         """Return a row for a kernel whose weight and share are unknown."""
+        if self.machine is None:
+            return Ranked(number, kernel)
         roof, least, bound = self.of(kernel)
         return Ranked(number, kernel, least_once=least, roof=roof, bound=bound, over=self.exchange(kernel))
 

@@ -89,9 +89,12 @@ class Execution:
         """Yield every instruction that launches work, in order of first execution; its executions in one call of the
         module, None if a loop's trip count is unknown; and whether it lies in a branch that may not be taken, which
         makes the count an upper bound. Reads only as far as the caller iterates."""
+        entered: Computation | None = None
         for computation, step in self._descend(self._steps):
+            if computation is not entered:
+                entered, runs = computation, self.runs(computation)
             if step is not None and not isinstance(step, CallEdge):
-                yield step, *self.runs(computation)
+                yield step, *runs
 
     def _descend(self, steps: Callable[[Computation], Iterable[Step]]) -> Iterator[tuple[Computation, Step | None]]:
         """Yield the steps of the entry and of each computation where it is first called, with the computation, and None

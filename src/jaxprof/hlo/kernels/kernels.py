@@ -23,7 +23,7 @@ from jaxprof.hlo.kernels.execution import CallEdge, Execution, calls_of, is_one_
 from jaxprof.hlo.kernels.kinds import instructions_in, kind_of, platform_of
 from jaxprof.hlo.kernels.origin import HloSourceLocation, OpPath, Origin, Origins, op_path, origins_of
 from jaxprof.hlo.shape import Shape
-from jaxprof.hlo.text import STRING, operand_names
+from jaxprof.hlo.text import STRING
 from jaxprof.hlo.text.model import Instruction, Module
 
 Shared = TypeVar("Shared")
@@ -152,9 +152,10 @@ class Kernel:
     @property
     def origins(self) -> tuple[Origin, ...]:
         """Origins of the kernel, its own first, then those of the operations fused into it. Read on request."""
-        return self._read_origins().each
+        return self.read_origins().each
 
-    def _read_origins(self) -> Origins:
+    def read_origins(self) -> Origins:
+        """Return all that is known of where the kernel came from; kernels with the same metadata share it."""
         if self._origins is None:
             self._origins = origins_of(self.instruction)
         return self._origins
@@ -192,7 +193,8 @@ class Kernel:
 
     @property
     def op_name(self) -> str:
-        return self.origins[0].op_name if self.origins else ""
+        origins = self.origins
+        return origins[0].op_name if origins else ""
 
     @property
     def path(self) -> OpPath:
@@ -208,7 +210,7 @@ class Kernel:
     def sources(self) -> tuple[HloSourceLocation, ...]:
         """Distinct source lines of the kernel: the user's own first, and the kernel's own operation before those fused
         into it."""
-        return self._read_origins().sources
+        return self.read_origins().sources
 
     @property
     def uses_matrix_units(self) -> bool:
@@ -403,13 +405,13 @@ def alike(instruction: Instruction) -> Hashable | None:
             return None
     else:
         return None
-    names = operand_names(text[start:end])
-    operands = list(map(computation.by_name.get, names))
-    if None in operands:
+    operands = computation.named(text[start:end])
+    if operands is None:
         return None
     # A module keeps one object for all shapes that are written alike, so the id identifies the shape.
-    shapes = tuple([id(operand.shape) for operand in operands if operand is not None])
-    twice = tuple(map(names.index, names)) if len(set(names)) < len(names) else ()
+    shapes = tuple([id(operand.shape) for operand in operands])
+    is_repeated = len(operands) > 1 and len(set(operands)) < len(operands)
+    twice = tuple(map(operands.index, operands)) if is_repeated else ()
     return opcode, compared_text, id(instruction.shape), shapes, twice
 
 

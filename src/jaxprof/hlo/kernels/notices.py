@@ -6,14 +6,14 @@ be read, or XLA's passes have not run. The others name what was assumed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from jaxprof.base.units import and_more, counted, integer
 from jaxprof.base.values import frozen
 from jaxprof.hlo.kernels import CONTROL
 from jaxprof.hlo.shape import parse_shape
 from jaxprof.hlo.source import Problem
-from jaxprof.hlo.text import operand_names, skip_blank
+from jaxprof.hlo.text import operand_names
 from jaxprof.hlo.text.model import Computation, Instruction, Module, once_per_module
 from jaxprof.hlo.text.record import CALLED, COMPUTATION_NAME, NO_OPERANDS, PLAIN_PARTS
 
@@ -51,32 +51,44 @@ def shapes_if_whole(computation: Computation) -> set[str] | None:
     For 3 MB of HLO this takes 40 ms, and reading every instruction 250 ms.
     """
     text, (_, at, end) = computation.source.text, computation.span
+    while end > at and text[end - 1].isspace():
+        end -= 1
+    # A set of the names of a million instructions would take as much memory as their text.
+    known = computation.by_name.keys() if end - at > 16 << 20 else None
     there = computation.module.computations
-    names, shapes, operands = set(), set(), set()
-    # A set of the names of a million instructions would take as much memory as their text: then one by one.
-    known = computation.by_name if end - at > 16 << 20 else None
-    for line in PLAIN_PARTS.finditer(text, at, end):
-        if line.start() != at:
+    names, shapes, operands = set(), set(), []
+    while at < end:
+        stop = text.find("\n", at + _AT_ONCE, end)
+        stop = stop if stop >= 0 else end
+        lines = PLAIN_PARTS.findall(text, at, stop)
+        if text[at] != "\n" or len(lines) != text.count("\n", at, stop):
             return None
-        name, shape, opcode, inside, rest = line.groups()
-        shapes.add(shape)
-        at = line.end()
+        shapes.update([shape for _, shape, _, _, _ in lines])
+        taking = [(inside, rest) for _, _, opcode, inside, rest in lines if opcode not in NO_OPERANDS]
+        operands += [inside for inside, _ in taking if inside]
         if known is None:
-            names.add(name)
-        if opcode in NO_OPERANDS:
-            continue
-        if known is None:
-            operands.add(inside)
-        elif not all(map(known.__contains__, operand_names(inside))):
+            names.update([name for name, _, _, _, _ in lines])
+        elif _all_known(operands, known):
+            operands.clear()
+        else:
             return None
+        rest = "\n".join([rest for _, rest in taking])
+        called = [name for value in CALLED.findall(rest) for name in COMPUTATION_NAME.findall(value)]
         # A comment between an attribute's name and its value is legal, but no printer writes it.
-        if "/*" in rest:
+        if "/*" in rest or not all(map(there.__contains__, called)):
             return None
-        for value in CALLED.findall(rest):
-            if not all(map(there.__contains__, COMPUTATION_NAME.findall(value))):
-                return None
-    used = {operand for inside in operands for operand in operand_names(inside)}
-    return shapes if used <= names and skip_blank(text, at, end) >= end else None
+        at = stop
+    return shapes if _all_known(operands, names) else None
+
+
+_AT_ONCE = 1 << 18
+"""Characters that are compared at once."""
+
+
+def _all_known(operands: list[str], known: Set[str]) -> bool:
+    """Return whether these lists of operands name nothing but known values."""
+    first, *names = ", ".join(["", *operands]).split(", %")  # as XLA prints them; else a part is no name
+    return (not first and known >= set(names)) or all(known >= set(operand_names(inside)) for inside in operands)
 
 
 def _problem_of(instruction: Instruction) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -186,8 +186,10 @@ def origins(
     return tuple(merged.values())
 
 
-class Origins(NamedTuple):
-    """All that is known of where a kernel came from. Kernels with the same metadata share one."""
+@frozen(eq=False)
+class Origins:
+    """All that is known of where a kernel came from. Kernels with the same metadata share one, whose equality is its
+    identity."""
 
     each: tuple[Origin, ...]
     sources: tuple[HloSourceLocation, ...]
@@ -200,29 +202,38 @@ _REMEMBERED = 1 << 14
 
 def origins_of(kernel: Instruction) -> Origins:
     """Return where a kernel came from, from its metadata or, if that is not plain, from its instructions."""
-    module = kernel.computation.module
-    texts = _metadata(kernel)
+    module, opcode = kernel.computation.module, kernel.opcode
     remembered = module.once(_origin_memory)
-    known = remembered.get(texts) if texts is not None else None
+    # The metadata of most is in the tail of their line, which many have alike.
+    tail = kernel.tail if opcode not in _HOLDING else None
+    line = opcode + tail if tail is not None else ""
+    known = remembered.get(line)
     if known is not None:
         return known
-    if texts is not None:
-        own, *inside = map(read_metadata, texts)
-    else:
-        from jaxprof.hlo.kernels.kinds import instructions_in
+    texts = _metadata(kernel)
+    known = remembered.get(texts) if texts is not None else None
+    if known is None:
+        if texts is not None:
+            own, *inside = map(read_metadata, texts)
+        else:
+            from jaxprof.hlo.kernels.kinds import instructions_in
 
-        own = kernel.metadata
-        inside = [held.metadata for held in instructions_in(kernel)]
-    each = origins(own, inside, module.stack_of)
-    known = Origins(each, sources_of([origin.source for origin in each]))
+            own = kernel.metadata
+            inside = [held.metadata for held in instructions_in(kernel)]
+        each = origins(own, inside, module.stack_of)
+        known = Origins(each, sources_of([origin.source for origin in each]))
     if texts is not None:
         if len(remembered) >= _REMEMBERED:
             remembered.clear()
-        remembered[texts] = known
+        remembered[texts] = remembered[line or texts] = known
     return known
 
 
-def _origin_memory(_: Module) -> dict[tuple[str, ...], Origins]:
+_HOLDING = CONTROL | {"fusion", "async-start"}
+"""Opcodes with which the tail of a line does not say all metadata."""
+
+
+def _origin_memory(_: Module) -> dict[Hashable, Origins]:
     return {}
 
 

@@ -23,7 +23,7 @@ from jaxprof.base.text import whole_number
 from jaxprof.base.values import not_collecting
 from jaxprof.hlo.shape import Shape, parse_shape
 from jaxprof.hlo.source import Frame, Problem, Source, Tables, own_frame
-from jaxprof.hlo.text import end_of_brackets, record, unquote, unsugar
+from jaxprof.hlo.text import end_of_brackets, operand_names, record, unquote, unsugar
 from jaxprof.hlo.text.record import UNREADABLE, Metadata, Record
 
 Derived = TypeVar("Derived")
@@ -115,6 +115,14 @@ class Instruction:
         computation = self.computation
         start = (computation._cut or computation._split()).inside[self.position]
         return (start, computation.source.text.index(")", start)) if start else self.parts.inside
+
+    @property
+    def tail(self) -> str | None:
+        """Text after the operands, with the end of the line; None unless shape and operands are plain."""
+        computation = self.computation
+        cut, text = computation._cut or computation._split(), computation.source.text
+        start = cut.inside[self.position]
+        return text[text.index(")", start) + 1 : cut.starts[self.position + 1]] if start else None
 
     def operand(self, number: int) -> Instruction | None:
         """Return the instruction that operand `number` names; None if there is no such operand or no such
@@ -305,6 +313,14 @@ class Computation:
 
     def get(self, name: str) -> Instruction | None:
         return self.by_name.get(name)
+
+    def named(self, inside: str) -> list[Instruction] | None:
+        """Return the instructions that an operand list names; None if one of them is missing."""
+        get, names = self.by_name.get, inside[1:].split(", %")  # as XLA prints them
+        found = list(map(get, names))
+        if None in found or "" in names or inside[0] != "%":
+            found = list(map(get, operand_names(inside)))
+        return None if None in found else cast("list[Instruction]", found)
 
     @property
     def is_synthetic(self) -> bool:
