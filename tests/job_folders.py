@@ -64,7 +64,7 @@ def loop(seconds: int = 20, *, data: float = 0.02, host: float = 0.0, wait: floa
 
 def late_from(second: int, seconds: int = 20, *, data: float = 0.4) -> list[e.Event]:
     """A loop that is as `loop` up to that second, and makes its input for a share `data` of the time from then on. Its
-    passes of 10 ms are numbered."""
+    iterations of 10 ms are numbered."""
     inside = [program_events.compiled("step")]
     for at in range(seconds):
         share = data if at >= second else 0.02
@@ -72,7 +72,7 @@ def late_from(second: int, seconds: int = 20, *, data: float = 0.4) -> list[e.Ev
         lines = [program_events.line(86, share, "data", "next()")]
         lines.append(program_events.line(88, 1 - share, "device_busy", "step"))
         inside.append(program_events.sampled(at, 1.0, states, lines))
-        inside.append(program_events.passes(100 * at, [0.01] * 100, began_seconds=program_events.BEGAN + at))
+        inside.append(program_events.iterations(100 * at, [0.01] * 100, began_seconds=program_events.BEGAN + at))
     return inside
 
 

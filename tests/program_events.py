@@ -131,7 +131,7 @@ def inline(
     ]
     row = compiled(signature=[leaf("x", "f32[3]")], signature_more=leaves - 1, numbers=numbers)
     timed: list[e.Event] = [e.EmptyCallTimed(run=RUN, seconds=empty, numbers=numbers)] if empty else []
-    timed += [passes(0, [9.0], counts=[9 * rate], found_by="number")] if rate else []
+    timed += [iterations(0, [9.0], counts=[9 * rate], found_by="number")] if rate else []
     states = {"device_busy": ran, "host_busy": held, "waiting": idle}
     return [row, *steady(10, states, lines), steps(1000, each), *timed]
 
@@ -153,8 +153,8 @@ def steps(
     return e.StepsCounted(run=RUN, where=at(number, function), **figures)
 
 
-def passes(first: int, seconds: list[float], number: int = 85, name: str = "step", **more: Any) -> e.StepsTaken:
-    """Passes of the loop at line `number`, one after another from the start of the program's sixth second."""
+def iterations(first: int, seconds: list[float], number: int = 85, name: str = "step", **more: Any) -> e.StepsTaken:
+    """Iterations of the loop at line `number`, one after another from the start of the program's sixth second."""
     fields = {"found_by": "monitoring", "began_seconds": BEGAN + 5.1, "where": at(number)} | more
     return e.StepsTaken(run=RUN, first=first, numbered_by=name, seconds=seconds, **fields)
 
@@ -279,7 +279,7 @@ def training_events() -> list[e.Event]:
         *(compiled(name, line=72, op_by_op=True, cache="off", operations=1, defined_at=e.NOWHERE, library=True,
                    compile_seconds=0.01, lower_seconds=0.002, trace_seconds=None) for name in ("add", "mul", "sin")),
         steps(2400, 6.2e-3, 85, lines={91: 0.5, 88: 0.4, 86: 0.1}),
-        passes(12, [6.2e-3] * 2388),
+        iterations(12, [6.2e-3] * 2388),
         *arrays([40, 60, 61, 61, 60, 61]),
         copies("host_to_device", 14, seconds=0.14, **asdict(at(88))),
         wall=20.4,

@@ -140,13 +140,13 @@ def split(operations):
 
 
 def uneven(usual, long):
-    """A hundred passes, three of ten of which are long, as on a busy machine; line 91 takes four fifths of them."""
+    """A hundred iterations, three of ten of which are long, as on a busy machine; line 91 takes four fifths of them."""
     intervals = [long if index % 10 < 3 else usual for index in range(100)]
     return replace(made.steps(100, sum(intervals) / 100, lines={88: 0.2, 91: 0.8}), intervals_seconds=intervals)
 
 
 def timed(count, each, **lines):
-    """Passes of the loop, and the share of each that its lines take (`at88`)."""
+    """Iterations of the loop, and the share of each that its lines take (`at88`)."""
     return made.steps(count, each, lines={int(name[2:]): share for name, share in lines.items()})
 
 
@@ -426,7 +426,7 @@ NEAR = {
         "host_work",
         made.steady(10, HALVES, [site(PLOT, library=True), {**STEP, "at": []}]),
     ),
-    "what is under a condition is not of every pass": ("host_sync", loop(site(SYNC, conditional=True))),
+    "what is under a condition is not of every iteration": ("host_sync", loop(site(SYNC, conditional=True))),
     "a wait that is asked for is the device's time": ("host_sync", loop({**SYNC, "call": "jax.block_until_ready()"})),
     "a loop of a jitted function is not op by op": ("op_by_op_loop", [*eager(72), made.compiled(), *loop()]),
     "a loop of a library is not the reader's to change": (
@@ -449,7 +449,7 @@ NEAR = {
 }
 """Further events that are near to those of a pair."""
 EDGES = {
-    "what few brief passes leave open is not called dispatch": (
+    "what few brief iterations leave open is not called dispatch": (
         "dispatch_bound",
         [*loop(CALL, count=1), timed(250, 19e-6, at88=1.0)],
         [*loop(CALL, count=1), timed(20, 19e-6, at88=1.0)],
@@ -526,27 +526,27 @@ EDGES = {
         [*loop(made.line(95, 0.4, "host_busy", "step += 1")), timed(100_000, 100e-6, at88=0.8, at95=0.2)],
         [*loop(made.line(95, 0.4, "host_busy", "step += 1")), timed(100_000, 100e-6, at88=0.92, at95=0.08)],
     ),
-    "what every tenth pass does is not of every pass": (
+    "what every tenth iteration does is not of every iteration": (
         "host_sync",
         [*loop(SYNC), PASSES],
         [*loop(SYNC), replace(PASSES, lines=[PASSES.lines[0], replace(PASSES.lines[1], hits=100)])],
     ),
-    "nor what one of fifty passes takes": (
+    "nor what one of fifty iterations takes": (
         "host_sync",
         [*loop(SYNC), PASSES],
         [*loop(SYNC), made.steps(500, 0.01, lines={88: 0.6, 91: 0.4}, seldom=0.4)],
     ),
-    "of uneven passes most wait for it, or three of ten": (
+    "of uneven iterations most wait for it, or three of ten": (
         "host_sync",
         [*loop(SYNC), uneven(0.009, 0.03)],
         [*loop(SYNC), uneven(0.0005, 0.03)],
     ),
-    "a fetch of one of fifty passes": (
+    "a fetch of one of fifty iterations": (
         "repeated_fetch",
         [*loop(FETCH), timed(500, 0.01, at88=0.6, at92=0.4)],
         [*loop(FETCH), made.steps(500, 0.01, lines={88: 0.6, 92: 0.4}, seldom=0.4)],
     ),
-    "long passes gain nothing from not waiting": (
+    "long iterations gain nothing from not waiting": (
         "host_sync",
         [*loop({**SYNC, "seconds": 0.97}), timed(1000, 0.01, at91=0.97, at88=0.03)],
         [*loop({**SYNC, "seconds": 0.97}), timed(100, 0.1, at91=0.97, at88=0.03)],
@@ -1149,7 +1149,7 @@ def test_where_all_are_single_operations_they_are_called_all():
 def test_the_rate_in_a_sentence_is_the_rate_of_the_loop():
     """To record the lines of a brief iteration takes about as long as the iteration."""
     lines = [*loop(CALL), timed(1_000, 8e-6, at88=1.0)]
-    counted = made.passes(0, [9.0], counts=[2_000_000], found_by="number")
+    counted = made.iterations(0, [9.0], counts=[2_000_000], found_by="number")
     assert "compiled functions (an iteration takes 4.5 µs)" in only("dispatch_bound", *lines, counted).message
     assert "an iteration takes" not in only("dispatch_bound", *lines).message, "unknown"
 
@@ -1386,13 +1386,13 @@ def test_faults_precede_what_saves_most():
 
 @pytest.mark.parametrize(("each", "left"), [(0.01, 4.0), (0.1, 3.0)])
 def test_savings_are_limited_to_time_beside_the_device(each, left):
-    """Of 10 s the device takes 6; in long passes, whose calls do not return at once, also the second of the calls."""
+    """The device takes 6 s of 10; in long iterations, whose calls do not return at once, also the second of calls."""
     waits, prepares = {**SYNC, "seconds": 0.6}, {**SORT, "seconds": 0.3}
-    passes = timed(100, each, at91=0.6, at86=0.3, at88=0.1)
-    every = found(*loop(waits, prepares), passes)
+    iterations = timed(100, each, at91=0.6, at86=0.3, at88=0.1)
+    every = found(*loop(waits, prepares), iterations)
     assert sorted(one.code for one in every) == ["data_waits", "host_sync"]
     assert sum(one.saves_seconds or 0.0 for one in every) == pytest.approx(left, rel=1e-3)
-    (alone,) = found(*loop(prepares), replace(passes, lines=passes.lines[1:]))
+    (alone,) = found(*loop(prepares), replace(iterations, lines=iterations.lines[1:]))
     assert alone.saves_seconds == pytest.approx(3.0)
 
 

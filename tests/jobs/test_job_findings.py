@@ -83,7 +83,7 @@ def stepping(seconds, *stops, steps=200):
         e.ProgramStopped(run=made.RUN, began_seconds=made.BEGAN + at, seconds=took, found_by=by)
         for at, took, by in stops
     ]
-    counted = [made.passes(0, [seconds / steps] * steps)] if steps else []
+    counted = [made.iterations(0, [seconds / steps] * steps)] if steps else []
     return [*loop(seconds, data=0.0), *counted, *seen]
 
 
@@ -386,9 +386,9 @@ def test_nobody_is_named_where_seconds_are_like_those_before(count):
 
 
 def test_since_which_step():
-    passes = made.passes(7, [0.02] * 3000, name="", began_seconds=made.BEGAN)
+    iterations = made.iterations(7, [0.02] * 3000, name="", began_seconds=made.BEGAN)
     loops = waver(3, 60, (30, 60, 0.3), 0, clock=0.1)
-    [finding] = figures([[*inside, passes] for inside in loops]).findings
+    [finding] = figures([[*inside, iterations] for inside in loops]).findings
     assert finding.since_step == pytest.approx(7 + 50 * finding.since_seconds, abs=30)
     assert f"(step {finding.since_step})" in finding.message
 

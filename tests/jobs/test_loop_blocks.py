@@ -16,7 +16,7 @@ NOTHING = dict.fromkeys(PARTS, 0.0)
 
 
 def process(shares, *, samples=100.0, own=False, steps=()):
-    """Windows of a second with these shares of data; `own`: the CPU clock agrees; `steps`: the first pass of each."""
+    """Windows of a second with these shares of data; `own`: the CPU clock agrees; `steps`: their first iterations."""
     return figures(
         (7.0 + at, 1.0, samples, *{**NOTHING, "data": share}.values(), share if own else None, step)
         for at, (share, step) in enumerate(zip(shares, steps or [None] * len(shares), strict=True))
@@ -32,7 +32,7 @@ def blocks(of):
 
 
 def certain(*rows, paces=()):
-    """Who is late of processes with these shares of work; `paces`: passes in each window, the same for all."""
+    """Who is late of processes with these shares of work; `paces`: iterations in each window, the same for all."""
     steps = [sum(paces[:at]) for at in range(len(paces))]
     comparison = LoopComparison([blocks(process(row, samples=10, own=True, steps=steps)) for row in rows], 2)
     return [comparison.excess(number, OWN_WORK).is_certain for number in range(len(rows))]
@@ -74,7 +74,7 @@ VARIES = [[0.072, 0.065, 0.059, 0.04, 0.013, 0.108, 0.093, 0.048, 0.043], [0.05]
 LATE = [0.51, 0.45, 0.46, 0.48, 0.44, 0.37, 0.43, 0.78, 0.88]
 PACES = [15, 29, 34, 33, 34]
 WORK, LITTLE = [0.02 * pace for pace in PACES], [0.002 * pace for pace in PACES]
-"""The same work of each pass is another share of the time where the passes take longer for all."""
+"""The same work of each iteration is another share of the time where the iterations take longer for all."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Steps of several processes in the columns of a screen: which pass is in which column; what stands out, and what
+"""Steps of several processes in the columns of a screen: which iteration is in which column; what stands out, and what
 is not known."""
 
 from pathlib import Path
@@ -16,13 +16,13 @@ from jaxprof.jobs.figures import LoopWindows
 from jaxprof.jobs.job import JobFiles, JobSteps
 from jaxprof.jobs.step_grid import StepGrid, trace_of
 from job_folders import loop, recorded, step_grid
-from program_events import BEGAN, passes
+from program_events import BEGAN, iterations
 
 LOOP = program_events.at(85)
 
 
 def taken(seconds, first=0, began=BEGAN, **more):
-    return passes(first, list(seconds), began_seconds=began, **more)
+    return iterations(first, list(seconds), began_seconds=began, **more)
 
 
 def windows(*shares, own=(None, None)):
@@ -34,8 +34,8 @@ def windows(*shares, own=(None, None)):
     return LoopWindows.of(rows)
 
 
-def trace(index, passes, of=None):
-    found = trace_of(LOOP, LoopWindows.of() if of is None else of, list(passes), [])
+def trace(index, iterations, of=None):
+    found = trace_of(LOOP, LoopWindows.of() if of is None else of, list(iterations), [])
     assert found is not None
     return index, found
 
@@ -72,7 +72,7 @@ GRIDS = {
         FAST, SLOW, LATE, columns=4, values_of="step"
     ),
     "one process alone is not compared": grid(FAST, LATE, columns=4, values_of="step"),
-    **{case: grid(trace(0, passes), values_of="step", **asked) for case, (passes, asked) in ONE.items()},
+    **{case: grid(trace(0, iterations), values_of="step", **asked) for case, (iterations, asked) in ONE.items()},
     "own work tells the late one of those that have the same steps": grid(*THREE, columns=4),
     "their steps": grid(*THREE, columns=4, values_of="step"),
     "what they have none of": grid(*THREE, columns=4, values_of="host"),
@@ -101,7 +101,7 @@ def test_what_is_in_the_columns_and_what_is_not_known():
 
 def test_from_the_sessions_of_a_job():
     """The recorder names its loop by the place that its samples have."""
-    of = [passes(0, [0.01] * 2000, began_seconds=BEGAN), passes(0, [1e-5] * 9, 60, began_seconds=BEGAN)]
+    of = [iterations(0, [0.01] * 2000, began_seconds=BEGAN), iterations(0, [1e-5] * 9, 60, began_seconds=BEGAN)]
     job = recorded([*loop(), *of], [*loop(data=0.3), *of])
     found = step_grid(job, columns=20)
     assert found.first_steps[-1] == 1900
@@ -120,16 +120,16 @@ entries = st.lists(st.tuples(st.floats(0, 10), st.integers(1, 50)), min_size=1, 
 )
 def test_columns_lose_no_second(events, columns):
     """Steps times seconds a step, over all columns, is what was recorded, whatever the events are."""
-    passes = []
+    iterations = []
     for first, began, each in events:
         seconds, counts = zip(*each, strict=True)
-        passes.append(taken(seconds, first, began, counts=list(counts)))
-    _, one = of = trace(0, passes)
+        iterations.append(taken(seconds, first, began, counts=list(counts)))
+    _, one = of = trace(0, iterations)
     found = grid(of, columns=columns, values_of="step")
     numbers = [begin + np.arange(count) for begin, count in zip(one.iterations[:, 0], one.counts, strict=True)]
     in_column = np.searchsorted(found.first_steps, np.concatenate(numbers), side="right") - 1
     covered = np.bincount(in_column, minlength=len(found.steps))
-    assert np.nansum(found.seconds[0] * covered) == pytest.approx(sum(sum(each.seconds) for each in passes))
+    assert np.nansum(found.seconds[0] * covered) == pytest.approx(sum(sum(each.seconds) for each in iterations))
 
 
 NAN = float("nan")

@@ -70,7 +70,7 @@ def test_training_that_raises_is_recorded_whole(python, tmp_path):
     assert run.environment.jax == run.program.jax.version
     assert run.environment.devices
     assert run.program.sampled
-    check_passes(run)
+    check_iterations(run)
     assert "jaxprof.engine.measure.environment" in imported
     assert "jaxprof.engine.measure.run" not in imported, "of the engine there is the reading of the environment alone"
     assert [window.state for window in run.program.windows] == ["began", "ended"]
@@ -81,18 +81,18 @@ def test_training_that_raises_is_recorded_whole(python, tmp_path):
     assert list(temporary.glob("jaxprof-window-*")) == []
 
 
-def check_passes(run):
-    """Each pass of the loop has its number, where Python tells of passes: from 3.12 on."""
-    passes = run.program.iterations
+def check_iterations(run):
+    """Each iteration of the loop has its number, where Python tells of iterations: from 3.12 on."""
+    iterations = run.program.iterations
     if tuple(map(int, run.environment.python.split(".")[:2])) < (3, 12):
-        assert passes == []
+        assert iterations == []
         assert {warning.code for warning in run.warnings} <= {"steps_not_counted"}, "if the loop was seen"
         return
     assert run.warnings == []
-    passes = [event for event in passes if event.where.line == line_of("for number")]
-    assert {event.numbered_by for event in passes} == {"number"}
-    assert [event.first for event in passes[1:]] == [event.first + event.count for event in passes[:-1]]
-    assert passes[-1].first + passes[-1].count - 1 == 1499
+    iterations = [event for event in iterations if event.where.line == line_of("for number")]
+    assert {event.numbered_by for event in iterations} == {"number"}
+    assert [event.first for event in iterations[1:]] == [event.first + event.count for event in iterations[:-1]]
+    assert iterations[-1].first + iterations[-1].count - 1 == 1499
 
 
 @pytest.mark.process

@@ -186,13 +186,13 @@ def test_what_roll_ups_unpack_to_is_bounded_in_rows_and_time(tmp_path, monkeypat
         assert not roll_ups.rows("processes", long)
 
 
-def passes(count, first=0, seed=0, together=1):
-    """Passes of the loop of these sessions, in twenty seconds, each unlike the others."""
+def iterations(count, first=0, seed=0, together=1):
+    """Iterations of the loop of these sessions, in twenty seconds, each unlike the others."""
     rng = np.random.default_rng(seed)
     seconds = 20 / count * (1 + 0.2 * rng.standard_normal(count)) * together
     timed = seconds[::together].tolist()
     counts = [] if together == 1 else [together] * len(timed)
-    return [program_events.passes(first, timed, began_seconds=program_events.BEGAN, counts=counts)]
+    return [program_events.iterations(first, timed, began_seconds=program_events.BEGAN, counts=counts)]
 
 
 def steps_in(folder):
@@ -208,14 +208,20 @@ def numbered(folder, *of):
 def clocked(folder):
     """Processes whose CPU clock says more than samples; the last one has none."""
     works = [wavering(20, seed=at, clock=clock, late=(0, 20, 0.4 * at)) for at, clock in enumerate((0.1, 0.1, None))]
-    return job(folder, *([*work, *passes(2048)] for work in works))
+    return job(folder, *([*work, *iterations(2048)] for work in works))
 
 
 @pytest.fixture(scope="module")
 def rolled(tmp_path_factory):
     """Jobs as their sessions have them, and as their roll-ups do."""
     folders = {name: tmp_path_factory.mktemp(name) for name in ("step", "time", "clock")}
-    numbered(folders["step"], passes(2000), passes(2000, seed=1), passes(1000, 1000, seed=2), passes(3000, together=6))
+    numbered(
+        folders["step"],
+        iterations(2000),
+        iterations(2000, seed=1),
+        iterations(1000, 1000, seed=2),
+        iterations(3000, together=6),
+    )
     numbered(folders["time"], [], [], [])
     clocked(folders["clock"])
     return {name: (read_job(folder), steps_in(roll_all(folder))) for name, folder in folders.items()}
@@ -241,7 +247,7 @@ def test_it_is_the_same_from_roll_ups_and_from_sessions(rolled, name, values_of,
 
 @pytest.mark.parametrize("values_of", ["own", "step"])
 def test_columns_are_filled_from_blocks_of_steps(tmp_path, values_of):
-    numbered(tmp_path, passes(4096), passes(4096, seed=1), passes(2048, 2048, seed=2))
+    numbered(tmp_path, iterations(4096), iterations(4096, seed=1), iterations(2048, 2048, seed=2))
     expected = step_grid(read_job(tmp_path), 64, values_of=values_of)
     found = steps_in(roll_all(tmp_path)).grid(64, values_of=values_of)
     assert found.seconds == pytest.approx(expected.seconds, rel=1e-3, abs=1e-6, nan_ok=True), "64 steps are 4 blocks"
@@ -254,7 +260,7 @@ def test_columns_are_filled_from_blocks_of_steps(tmp_path, values_of):
 @pytest.fixture
 def three(tmp_path):
     """The sessions of three processes."""
-    return numbered(tmp_path, passes(2000), passes(2000, seed=1), passes(2000, seed=2))
+    return numbered(tmp_path, iterations(2000), iterations(2000, seed=1), iterations(2000, seed=2))
 
 
 def test_sessions_stand_in_for_roll_ups_that_are_missing(three, monkeypatch):
@@ -286,7 +292,7 @@ def test_common_roll_up_counts_until_a_process_changes(three, monkeypatch):
     assert read_job_figures(three).findings == figures.findings
     made[2].write_bytes(b"torn")
     assert read_job_figures(three).findings == figures.findings, "the files of the processes are read"
-    process(three, 2, 3, *loop(data=0.4), *passes(2000))
+    process(three, 2, 3, *loop(data=0.4), *iterations(2000))
     roll_all(three)
     for _ in range(2):
         assert read_job_figures(three).processes[2].shares["data"] == pytest.approx(0.4, abs=0.01)

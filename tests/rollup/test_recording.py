@@ -15,7 +15,7 @@ from jaxprof.rollup.recording import RollUpRecorder
 from jaxprof.runner.session_recorder import SessionRecorder
 from jaxprof.session import LogWriter
 from job_folders import job_figures, loop, read_job
-from rollup.test_job import numbered, passes, roll_all
+from rollup.test_job import iterations, numbered, roll_all
 from waiting import until
 
 PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
@@ -26,7 +26,7 @@ def test_what_the_page_asks_is_answered(tmp_path, monkeypatch):
     asked = [sql for sql in re.findall(r"```sql\n(.*?)```", page, re.DOTALL) if "'run.jaxprof.d/" in sql]
     [arrow] = [code for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "pyarrow" in code]
     monkeypatch.chdir(tmp_path)
-    roll_all(numbered(tmp_path / "run.jaxprof.d", passes(8000), passes(8000, seed=1), passes(8000, seed=2)))
+    roll_all(numbered(tmp_path / "run.jaxprof.d", iterations(8000), iterations(8000, seed=1), iterations(8000, seed=2)))
     steps, own = (duckdb.sql(sql).fetchall() for sql in asked)
     assert sorted(steps) == [(process, pytest.approx(0.0025, abs=2.5e-5)) for process in range(3)]
     assert own[0] == ("node1", 1, pytest.approx(0.3, abs=0.01))

@@ -315,7 +315,10 @@ IMPOSSIBLE = {
 @pytest.mark.parametrize("damage", IMPOSSIBLE)
 def test_impossible_iterations_are_left_out_with_a_notice(damage):
     sound = {"first": 0, "seconds": [0.5]}
-    kept, damaged = program_events.passes(**sound, counts=[1]), program_events.passes(**sound | IMPOSSIBLE[damage])
+    kept, damaged = (
+        program_events.iterations(**sound, counts=[1]),
+        program_events.iterations(**sound | IMPOSSIBLE[damage]),
+    )
     session = program_events.session(kept, damaged)
     assert session.runs[RUN].program.iterations == [kept]
     assert len([notice for notice in session.notices if "iterations of a loop were left out" in notice]) == 1

@@ -2,7 +2,7 @@
 
     python tests/tapes/record.py [NAME...]
 
-With Python 3.12 or newer, so that the passes of loops are timed. Look at what changed in the tests before you keep it.
+With Python 3.12 or newer, so that iterations are timed. Look at what changed in the tests before you keep it.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""What a recording comes to: its time line and functions, the passes of its loop as one series, and its stops, which
+"""Figures of a recording: its time line and functions, the iterations of its loop as one series, and its pauses, which
 were seen from outside and from within, told once."""
 
 from dataclasses import asdict
@@ -16,7 +16,7 @@ from jaxprof.analysis.programs.pauses import merge_pauses, without_pauses
 from jaxprof.analysis.programs.result import NOT_SEEN, states_by_column
 from jaxprof.analysis.programs.steps import iteration_series
 from jaxprof.findings.program_result import program_result
-from program_events import BEGAN, passes
+from program_events import BEGAN, iterations
 
 DURATIONS = st.floats(0, 1e4, allow_nan=False)
 STRETCHES = st.lists(st.dictionaries(st.sampled_from(e.PROGRAM_STATES), DURATIONS, max_size=9), max_size=12)
@@ -158,9 +158,9 @@ def test_rows_without_anything_in_them_are_taken_for_nothing():
     assert found.states["compile"] == 0.5
 
 
-def test_the_passes_of_the_hot_loop_are_counted_by_their_numbers():
+def test_iterations_of_the_hot_loop_count_by_their_numbers():
     found = made.result(
-        made.steps(2400, 6.2e-3), passes(7, [0.5] * 4), passes(20, [0.5] * 2, began_seconds=BEGAN + 9)
+        made.steps(2400, 6.2e-3), iterations(7, [0.5] * 4), iterations(20, [0.5] * 2, began_seconds=BEGAN + 9)
     ).iterations
     assert found.numbered_by == "step"
     assert found.first == 7
@@ -172,24 +172,24 @@ def test_the_passes_of_the_hot_loop_are_counted_by_their_numbers():
 
 LATER = {"began_seconds": BEGAN + 30}
 SECOND = {
-    "numbers that go on": passes(3, [0.5], **LATER),
-    "numbers that begin again are no longer the program's": passes(0, [0.5] * 3, **LATER),
-    "a part without a name takes it from all": passes(3, [0.5], name="", **LATER),
-    "times of samples are said to be so": passes(3, [0.5], found_by="number", **LATER),
+    "numbers that go on": iterations(3, [0.5], **LATER),
+    "numbers that begin again are no longer the program's": iterations(0, [0.5] * 3, **LATER),
+    "a part without a name takes it from all": iterations(3, [0.5], name="", **LATER),
+    "times of samples are said to be so": iterations(3, [0.5], found_by="number", **LATER),
 }
 
 
 def test_parts_of_a_series():
-    series = {case: iteration_series([passes(0, [0.5] * 3), second]) for case, second in SECOND.items()}
+    series = {case: iteration_series([iterations(0, [0.5] * 3), second]) for case, second in SECOND.items()}
     told = {
         case: f"  {each.first} to {each.last} by {each.numbered_by or 'none'}, {each.found_by}\n"
         for case, each in series.items()
     }
-    held_cases("series_of_passes.txt", told)
+    held_cases("series_of_iterations.txt", told)
 
 
 def test_of_several_loops_it_is_the_given_one_or_the_longest():
-    taken = [passes(0, [0.5] * 3, number=10), passes(0, [0.5] * 9, number=20)]
+    taken = [iterations(0, [0.5] * 3, number=10), iterations(0, [0.5] * 9, number=20)]
     for where, line in ((made.at(10), 10), (made.at(20), 20), (made.at(99), 20), (None, 20)):
         assert iteration_series(taken, where).where.line == line
     assert iteration_series([], made.at(10)) is None
@@ -275,8 +275,8 @@ def test_pause_is_a_part_of_its_own(case):
 def test_iterations_have_no_pause_in_their_time():
     """It is in one of them, whose rest is known to 0.2 s."""
     taken = [
-        passes(10, [0.5, 0.5, 40.6, 0.5], began_seconds=BEGAN),
-        passes(14, [0.5, 40.1], began_seconds=BEGAN + 42.1),
+        iterations(10, [0.5, 0.5, 40.6, 0.5], began_seconds=BEGAN),
+        iterations(14, [0.5, 40.1], began_seconds=BEGAN + 42.1),
     ]
     seen = without_pauses(taken, [(BEGAN + 1.3, BEGAN + 41.3), (BEGAN + 42.7, BEGAN + 82.7)])
     assert [(event.first, event.began_seconds - BEGAN) for event in seen] == [
@@ -284,7 +284,7 @@ def test_iterations_have_no_pause_in_their_time():
     ]  # fmt: skip
     assert [event.seconds for event in seen] == [[0.5, 0.5], [pytest.approx(0.6)], [0.5], [0.5]]
     assert without_pauses(taken, [(BEGAN + 90.0, BEGAN + 99.0)]) == taken
-    several = passes(10, [0.2, 9.0, 0.2], counts=[4, 5, 6], began_seconds=BEGAN)
+    several = iterations(10, [0.2, 9.0, 0.2], counts=[4, 5, 6], began_seconds=BEGAN)
     assert [(each.first, each.counts) for each in without_pauses([several], [(BEGAN + 1.0, BEGAN + 2.0)])] == [
         (10, [4]), (14, [5]), (19, [6]),
     ]  # fmt: skip
@@ -293,7 +293,7 @@ def test_iterations_have_no_pause_in_their_time():
 def test_rate_of_a_loop_has_no_pause_in_it():
     counted = e.StepsCounted(run=made.RUN, where=made.at(85), count=10, seconds=5.0, intervals_seconds=[0.5] * 10)
     windows = made.loop(made.line(95, 0.4, "host_busy"), count=6)
-    paused = made.result(*windows, counted, passes(0, [0.5, 40.5, 0.5]), stop(5.7, 40.0), wall=50.0)
+    paused = made.result(*windows, counted, iterations(0, [0.5, 40.5, 0.5]), stop(5.7, 40.0), wall=50.0)
     assert paused.steps.per_second == pytest.approx(2.0, rel=0.01)
 
 

@@ -69,12 +69,12 @@ def calling_back(held, *, callbacks, line=88):
 
 
 def called(each):
-    """Passes as long as that, where an empty call takes 10 µs."""
+    """Iterations as long as that, where an empty call takes 10 µs."""
     return [made.steps(10_000, each), e.EmptyCallTimed(run=made.RUN, seconds=10e-6)]
 
 
 def waits(each):
-    """A loop of passes as long as that, in each of which a result is waited for."""
+    """A loop of iterations as long as that, in each of which a result is waited for."""
     lines = [
         made.line(88, 0.6, "device_busy", "y.block_until_ready()", kind="sync"),
         made.line(87, 0.4, "host_busy", "step", kind="call"),
@@ -115,9 +115,9 @@ READINGS = made.line(30, 0.9, "data", "time.sleep()", "readings", under=86)
 COMPILING = made.line(88, 0.1, "compile", "step", kind="compile")
 TIMED = made.steps(100, 0.0005, lines={88: 0.6, 95: 0.4})
 BRIEF = made.steps(20, 19e-6, lines={88: 1.0})
-"""All that was timed of a loop: twenty passes that queued their work."""
+"""All that was timed of a loop: twenty iterations that queued their work."""
 SPELL = made.steps(166, 19e-6, lines={88: 0.7, 86: 0.3})
-"""The same passes, as many as a spell of timing holds."""
+"""The same iterations, as many as a spell of timing holds."""
 ONES = {"function": "ones", "library": True}
 """A function of JAX's own, as a set-up calls it with a few shapes."""
 
@@ -168,7 +168,7 @@ LOOPS = {
     ],
     "where Python may be any other part, it is unknown": [*loop({**LESS, "seconds": 0.3}, UNPLACED), TIMED],
     "it sleeps for a third of the time": loop({**ASLEEP, "seconds": 0.3}),
-    "a sleep in every pass is what a pass takes": loop(SLEEP),
+    "a sleep in every iteration is what an iteration takes": loop(SLEEP),
     "a sleep under a condition is a poll that found nothing": loop(
         {**SLEEP, "at": [{**SLEEP["at"][0], "conditional": True}]}
     ),
@@ -265,13 +265,13 @@ LOOPS = {
     "four shapes are a set-up": [*shapes(4, 1.2, **ONES), *set_up("jnp.ones()", 5)],
     "ten shapes are none": [*shapes(10, 0.5, **ONES), *set_up("jnp.ones()", 2)],
     "five samples are too few": short(95),
-    "timed passes count where each line goes to one thing": short(95, TIMED),
+    "timed iterations count where each line goes to one thing": short(95, TIMED),
     "a line goes to two": short(88, TIMED),
     "Python beside operations takes more": beside_operations(0.45),
     "Python beside operations belongs to them": beside_operations(0.55),
     "JAX was not seen at work": made.steady(10, {"host_busy": 1.0}, [made.line(12, 1.0, "host_busy", "sort()")]),
-    "passes that account for what samples saw": [*loop(CALL, count=1), SPELL],
-    "passes that are too few and too short for it": [*loop(CALL, count=1), BRIEF],
+    "iterations that account for what samples saw": [*loop(CALL, count=1), SPELL],
+    "iterations that are too few and too short for it": [*loop(CALL, count=1), BRIEF],
     "nothing was seen": [],
     "calls that only queued work, and a wait for it after the loop": [*queued(), waited(2)],
     "a wait before the loop": [waited(0), *queued(2)],
@@ -318,7 +318,7 @@ def test_verdict_with_share_or_reason():
 
 
 def test_each_argument_may_lengthen_the_python_around_a_call():
-    """By 5 µs in each pass of 2 ms."""
+    """By 5 µs in each iteration of 2 ms."""
     *events, row = calling_back(0.9, callbacks=True)
     results = [made.result(*events, replace(row, signature_more=count), *called(2e-3)) for count in (0, 100)]
     assert [found.hot.unknown for found in results] == pytest.approx([5.0, 10.0])
@@ -330,11 +330,11 @@ def test_a_function_that_was_not_seen_compiled_has_one_argument():
 
 
 RATES = {
-    "of passes by their events": [made.steps(50, 1e-3)],
-    "spells of brief passes begin when the thread has a processor": [made.steps(500, 40e-6)],
-    "and those by their numbers count": [made.steps(500, 40e-6), made.passes(0, [3.0], counts=[19_500])],
-    "passes of one second, of four that samples saw": [made.steps(2, 0.01), made.passes(0, [1.0], counts=[30])],
-    "passes of three seconds": [made.steps(2, 0.01), made.passes(0, [3.0], counts=[30])],
+    "of iterations by their events": [made.steps(50, 1e-3)],
+    "spells of brief iterations begin when the thread has a processor": [made.steps(500, 40e-6)],
+    "and those by their numbers count": [made.steps(500, 40e-6), made.iterations(0, [3.0], counts=[19_500])],
+    "iterations of one second, of four that samples saw": [made.steps(2, 0.01), made.iterations(0, [1.0], counts=[30])],
+    "iterations of three seconds": [made.steps(2, 0.01), made.iterations(0, [3.0], counts=[30])],
 }
 
 
@@ -372,13 +372,13 @@ def test_typical_call_is_of_brief_iterations(single, each):
     ("count", "each", "sampled", "accounted"),
     [
         (20, 19e-6, 0.129, False),
-        (20, 19e-6, 0.0007, True),  # the timed passes are most of it
-        (20, 10e-3, 10.0, True),  # a spell holds three passes as long as these
+        (20, 19e-6, 0.0007, True),  # the timed iterations are most of it
+        (20, 10e-3, 10.0, True),  # a spell holds three iterations as long as these
         (166, 19e-6, 3.0, True),
         (0, 0.0, 3.0, True),  # nothing was timed
     ],
 )
-def test_timed_passes_are_held_against_samples(count, each, sampled, accounted):
+def test_timed_iterations_are_held_against_samples(count, each, sampled, accounted):
     counted = [made.steps(count, each, lines={88: 1.0})] if count else []
     assert times_of(*counted).accounts_for(88, sampled) is accounted
 

@@ -1,4 +1,4 @@
-"""Passes of a loop, one after another: their times, their numbers, and what is not claimed of them. Local variables
+"""Iterations of a loop, one after another: their times, their numbers, and what is not claimed of them. Local variables
 that count them: which they may be, and their values in a running frame."""
 
 import gc
@@ -60,7 +60,7 @@ AGAIN_BY_NUMBER = [("step", 5, 3), ("", 9, 2), ("", 11, 1)]
 
 
 class TestMoments:
-    def test_each_pass_has_its_time_and_number(self):
+    def test_each_iteration_has_its_time_and_number(self):
         log = MomentLog(LOOP, [STEP])
         moments = _ends(0.5, 0.25, 0.5, 1.0, 0.125)
         log.take(moments, _numbered(moments[:4], 310))
@@ -106,7 +106,7 @@ class TestMoments:
         assert _told([one, two]) == [("", 41, 2), ("", 44, 1)]
         assert (two.began_seconds, two.seconds) == (200.0, [0.5])
 
-    def test_short_passes_are_put_together_and_none_is_lost(self):
+    def test_short_iterations_are_put_together_and_none_is_lost(self):
         log = MomentLog(LOOP, [])
         log.take(_ends(*[0.001] * 1003), {})
         (event,) = log.events(300.0, 1.0)
@@ -146,7 +146,7 @@ def test_counters_read_at_moments_that_were_dropped_are_not_kept():
     assert len(log._read) == 1
 
 
-def test_passes_taken_at_once_are_those_taken_one_by_one():
+def test_iterations_taken_at_once_are_those_taken_one_by_one():
     """With counters read at some of them, a pause, and entries that end within what is taken."""
     lengths = [0.0004 * (1 + index % 7) for index in range(400)]
     moments = [*_ends(*lengths[:250]), iterations.LEFT, *_ends(*lengths[250:], began=200.0)]

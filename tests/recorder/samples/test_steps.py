@@ -1,4 +1,4 @@
-"""Iterations of a loop and the time of its lines, told by Python itself. Passes of a loop that runs, as the recorder's
+"""Iterations of a loop and the time of its lines, by Python's events. Iterations of a loop that runs, as the recorder's
 thread follows it beside the program."""
 
 import ast
@@ -443,7 +443,7 @@ def _counter(loop):
 
 @contextmanager
 def _followed(loop):
-    """The loop's passes are followed by another thread, as by the sampler's: the list has all of them in the end."""
+    """Another thread follows the loop's iterations, as the sampler's does: the list has all of them in the end."""
     main, over, counter = threading.get_ident(), threading.Event(), _counter(loop)
     events = []
 
@@ -508,18 +508,18 @@ def _without(count, times):
 
 
 def _generated(count, times):
-    def passes():
+    def iterations():
         for step in range(count):
             began = time.monotonic()
             time.sleep(0.002)
             yield step
             times[step] = began, time.monotonic()
 
-    sum(passes())
+    sum(iterations())
 
 
 def _agree(events, times, shift=0):
-    """Each entry begins and ends between two bodies: after the end of the pass before, before the end of the next."""
+    """Each entry begins and ends between two bodies: after the end of the last iteration, before that of the next."""
     for event in events:
         at, number = event.began_seconds, event.first + shift
         for index, seconds in enumerate([0.0, *event.seconds]):
@@ -543,7 +543,7 @@ def _agree(events, times, shift=0):
     ],
 )
 @monitored
-def test_passes_have_the_numbers_of_the_program(train, count, name, whole):
+def test_iterations_have_the_numbers_of_the_program(train, count, name, whole):
     times = {}
     codes = [train.__code__, *(each for each in train.__code__.co_consts if isinstance(each, CodeType))]
     loop = next(loop for code in codes for loop in loops_of(code) if loop.last_line - loop.line > 2)
@@ -558,7 +558,7 @@ def test_passes_have_the_numbers_of_the_program(train, count, name, whole):
     unseen = max(times) - last - 1 if train is _without else 0  # it has no number of its own
     _agree(events, times, unseen)
     if train is _without:
-        assert events[0].first == 1, "the pass in which it began to look has no beginning"
+        assert events[0].first == 1, "the iteration in which it began to look has no beginning"
     if whole:
         assert last == max(times)
 
@@ -570,8 +570,8 @@ def _short(steps, events=()):
 
 
 @monitored
-def test_short_passes_are_counted_by_their_number():
-    """One event a pass would cost more than half a percent of such a loop."""
+def test_short_iterations_are_counted_by_their_number():
+    """One event an iteration would cost more than half a percent of such a loop."""
     with _followed(loops_of(_short.__code__)[0]) as events:
         _short(itertools.count(), events)  # in one call: a counter that begins again has no name
     numbered = [event for event in events if event.found_by == "number"]
@@ -580,8 +580,8 @@ def test_short_passes_are_counted_by_their_number():
 
 
 @monitored
-def test_few_short_passes_are_recorded_before_the_next_look(monkeypatch):
-    """By a clock that is read once a pass: a microsecond each, on a machine that may do something else meanwhile."""
+def test_few_short_iterations_are_recorded_before_the_next_look(monkeypatch):
+    """By a clock that is read once an iteration: a microsecond each, on a machine that may be busy with other work."""
     counter = _counter(loops_of(_short.__code__)[0])
     passed = itertools.count(step=1e-6).__next__
     monkeypatch.setattr(monitored_loop, "time", SimpleNamespace(monotonic=passed, perf_counter=passed))
@@ -607,7 +607,7 @@ def test_another_thread_in_the_same_loop_adds_nothing():
 
 @monitored
 class TestPasses:
-    def test_a_spell_that_ends_leaves_the_passes_on(self):
+    def test_a_spell_that_ends_leaves_the_iterations_on(self):
         times = {}
         counter = _counter(loops_of(_timed.__code__)[0])
         counter.look()
