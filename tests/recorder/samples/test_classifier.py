@@ -551,6 +551,40 @@ def test_lock_in_a_loop_that_is_all_work_is_the_calls(kind, whole, becomes):
     assert seen.while_locked(forced=False).kind == becomes
 
 
+class _Dropped:
+    """What a call gives: it takes a stack where the next result takes its place."""
+
+    def __init__(self, stacks):
+        self.stacks = stacks
+
+    def __del__(self):
+        self.stacks.append(_from(_stack(), 1))
+
+
+def test_results_dropped_at_an_unknown_call_belong_to_it():
+    def unknown(step, stacks):
+        for _ in range(2):
+            kept = step(stacks)
+        return kept
+
+    def known(_, stacks):
+        for _ in range(2):
+            kept = _Dropped(stacks)
+        return kept
+
+    def without_call(step, stacks):
+        kept, other = step(stacks), step(stacks)
+        for _ in range(2):
+            kept = other
+        return kept
+
+    for run, beside in ((unknown, True), (known, False), (without_call, False)):
+        stacks = []
+        run(_Dropped, stacks)
+        seen = Classifier().classify(stacks[0])
+        assert (seen.kind, seen.is_beside_unknown, seen.doubtful) == (HOST, beside, False), run.__name__
+
+
 def test_the_loops_that_tracing_unrolls_and_no_other_ones():
     stacks = []
 

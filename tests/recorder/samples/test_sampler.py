@@ -26,6 +26,7 @@ from jaxprof.recorder.samples import steps as steps_module
 from jaxprof.recorder.samples.cpu_clock import (
     CpuClock,
     PauseTest,
+    Wait,
     judge_wait,
     own_switches,
     pause_seconds,
@@ -49,7 +50,7 @@ from jaxprof.recorder.samples.sampler import (
 from jaxprof.recorder.samples.settings import builds_on_jax, changes_at_start, settings_lines
 from jaxprof.recorder.samples.stack import Stack
 from jaxprof.recorder.samples.standstill import StandstillWatch
-from jaxprof.recorder.samples.states import CALLBACK, COMPILED, HOST, SYNC, Seen, Site
+from jaxprof.recorder.samples.states import CALLBACK, COMPILED, HOST, SYNC, UNSEEN, Seen, Site
 from jaxprof.recorder.samples.steps import without
 from waiting import PATIENCE_SECONDS, until
 
@@ -347,6 +348,19 @@ def test_that_steps_cannot_be_counted_is_said_once(monkeypatch):
     sampler._tick(2.0)
     sampler._tick(3.0)
     assert [event.code for event in told if isinstance(event, e.WarningRaised)] == ["steps_not_counted"]
+
+
+@pytest.mark.parametrize("why", ["doubtful", "is_beside_unknown", ""])
+@pytest.mark.parametrize("timed", [True, False])
+def test_work_at_an_unknown_call_is_unseen_without_times(why, timed, monkeypatch):
+    monkeypatch.setattr(steps_module, "line_clock", lambda _: None)
+    site = Site(e.LoopSite(file="f.py", loop_line=1, last_line=2, line=1))
+    sampler = beside(print)
+    if not timed:
+        sampler._steps.saw(Seen(COMPILED, None, (site,)), 1.0)
+    seen = Seen(HOST, None, (site,), **({why: True} if why else {}))
+    monkeypatch.setattr(sampler._classifier, "classify", lambda _: seen)
+    assert sampler._interpret(Stack([]), "", Wait(held=False)).kind == (UNSEEN if why and not timed else HOST)
 
 
 def test_a_new_array_is_seen_with_its_bytes():

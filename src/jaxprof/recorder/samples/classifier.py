@@ -15,7 +15,7 @@ from typing import Any
 from jaxprof.recorder.cpython import instructions
 from jaxprof.recorder.frame_owner import JAX, LIBRARY, STDLIB, USER, package_of
 from jaxprof.recorder.samples.call_text import CallSpot, Span, is_a, is_foreign, look_up, maker_of, spot_of
-from jaxprof.recorder.samples.flow import feeds, has_other_work, is_all_work, is_between, statement_at
+from jaxprof.recorder.samples.flow import callees_at, feeds, has_other_work, is_all_work, is_between, statement_at
 from jaxprof.recorder.samples.loops import loops_at
 from jaxprof.recorder.samples.stack import SampledFrame, Stack
 from jaxprof.recorder.samples.states import (
@@ -209,12 +209,13 @@ class Classifier:
             sites = tuple(replace(site, at=replace(site.at, between=True)) for site in sites)
         # Python itself calls something unknown, with no frame below: a compiled function has none either.
         doubtful = kind == HOST and at == 0 and _may_be_compiled(stack, spot)
+        beside = kind == HOST and at == 0 and not doubtful and _is_beside_unknown_call(stack, spot)
         user = stack.frames[stack.user] if stack.user >= 0 else None
         shared = kind == DISPATCH and user is not None and self.is_shared(user.code, user.spot.line)
         whole = False
         if kind in (COMPILED, SYNC) and user is not None and user.spot.span is not None:
             whole = is_all_work(user.code.co_filename, user.spot.span, self._work.spans(user.code))
-        return Seen(kind, line, sites, implicit, _path(stack), statements_of(stack), doubtful, shared, whole)
+        return Seen(kind, line, sites, implicit, _path(stack), statements_of(stack), doubtful, beside, shared, whole)
 
     def is_shared(self, code: CodeType, line: int) -> bool:
         """Return whether a line has other work beside that with JAX."""
@@ -391,6 +392,18 @@ def _may_be_compiled(stack: Stack, spot: CallSpot) -> bool:
         return False
     frame = stack.frames[0]
     return frame.callee is None and not is_foreign(spot.callee, frame.code, frame.globals)
+
+
+def _is_beside_unknown_call(stack: Stack, spot: CallSpot) -> bool:
+    """Whether the innermost instruction is Python's own, in a statement that calls something of which only the name is
+    known: what is dropped when `kept = step(tree)` gets its value are the results of the last call."""
+    if spot.is_call or spot.operation.endswith("FOR_ITER"):
+        return False
+    code, names = stack.frames[0].code, stack.frames[0].globals
+    return any(
+        callee[-1] not in _INPUT_OUTPUT and look_up(callee, code, names) is None and not is_foreign(callee, code, names)
+        for callee in callees_at(code.co_filename, spot.line)
+    )
 
 
 def _path(stack: Stack) -> tuple[tuple[CodeType, int], ...]:

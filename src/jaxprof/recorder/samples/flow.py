@@ -130,14 +130,26 @@ def _region(file: str, at: Span, work: Iterable[Span]) -> _Region | bool | None:
 def statement_at(file: str, line: int) -> tuple[Span | None, str, bool]:
     """Return the innermost statement at a line (for a compound statement, its head), its call, and whether it may
     fetch an array; None, "" and False if there is no source."""
+    node, calls = _calls_at(file, line)
+    if node is None:
+        return None, "", False
+    return span_of(node), describe(ast.unparse(calls[0]))[0] if calls else "", any(map(_may_fetch, calls))
+
+
+def callees_at(file: str, line: int) -> list[tuple[str, ...]]:
+    """Return the dotted names that this statement calls; a call of anything else is left out."""
+    names = (describe(ast.unparse(call))[1] for call in _calls_at(file, line)[1])
+    return [name for name in names if name]
+
+
+def _calls_at(file: str, line: int) -> tuple[ast.AST | None, list[ast.Call]]:
     around = list(statements_around(tree_of(file), lambda part: _has_line(part, line)))
     if not around:
-        return None, "", False
+        return None, []
     innermost = around[-1]
     heads = list(_head(innermost)) if isinstance(innermost, _COMPOUND) else []
     node = heads[0].node if heads else innermost
-    calls = [part for part in ast.walk(node) if isinstance(part, ast.Call)]
-    return span_of(node), describe(ast.unparse(calls[0]))[0] if calls else "", any(map(_may_fetch, calls))
+    return node, [part for part in ast.walk(node) if isinstance(part, ast.Call)]
 
 
 def has_other_work(file: str, line: int, work: Iterable[Span]) -> bool:

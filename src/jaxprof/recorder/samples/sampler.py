@@ -332,7 +332,8 @@ class StackSampler:
         seen = self._classifier.classify(stack)
         if stage:
             return seen
-        if seen.doubtful and self._steps.unavailable:
+        # without times of lines, nothing tells this work from that of a compiled function
+        if (seen.doubtful or seen.is_beside_unknown) and self._steps.unavailable:
             return seen.while_locked(forced=False)
         if wait.held is False:
             return seen

@@ -111,6 +111,8 @@ class Seen:
     statements: tuple[Statement, ...] = field(default=(), compare=False, repr=False)
     doubtful: bool = False
     """Whether the callee is unknown without reading the program's locals, and may be a compiled function."""
+    is_beside_unknown: bool = False
+    """Whether it is Python's own work in a statement that calls something unknown, which may be a compiled function."""
     shares_line: bool = False
     """Whether the line computes something besides its work with JAX, which may have held the interpreter's lock."""
     is_all_work: bool = False
