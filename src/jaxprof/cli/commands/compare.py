@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,13 +33,16 @@ from jaxprof.cli.output import (
     print_lines,
     print_report,
     print_text,
+    start_question,
 )
 from jaxprof.cli.recorded import Recorded, open_recorded
 from jaxprof.session.files import lasting_name
 from jaxprof.workloads import names
 
 if TYPE_CHECKING:
+    from jaxprof.events.finding import Finding
     from jaxprof.findings.compare.session_difference import SessionDifference
+    from jaxprof.runner.planning import PlannedRun
 
 _COMPILED = ("for_devices", "axes", "shard", "arguments", "settings", "python")
 _PRECISIONS = click.Choice(("default", "high", "highest", "bfloat16", "tensorfloat32", "float32"))
@@ -182,7 +186,6 @@ def _measure(targets: Sequence[Target], form: str, words: dict[str, Any], tried:
 
 def _try_changes(targets: Sequence[Target], code: str, folder: Path, words: dict[str, Any]) -> Outcome:
     """Measure the one target and the trials of its findings; with `code`, those of this finding alone."""
-    from jaxprof.cli.trials import compile_run, plan_recorded
     from jaxprof.findings.catalogue import find_entry
     from jaxprof.findings.trials import AT_A_LINE, MOST_TRIALS, PROPOSED, proposed
     from jaxprof.runner.sides import plan_trials
@@ -286,3 +289,71 @@ def _print_differences(differences: list[SessionDifference], form: str, next_com
             ("", *report.comparison_head(difference), *report.comparison_body(difference)) for difference in differences
         )
         print_report(islice(report_lines(chain.from_iterable(pieces), WIDE), 1, None), form)
+
+
+# -- the run that `--try` changes, with the findings that propose the changes ------------------------------------------
+
+_MOST_FINDINGS = 100
+
+
+def compile_run(
+    target: Target, folder: Path, words: Mapping[str, Any], *, needs_findings: bool
+) -> tuple[PlannedRun, Iterable[Finding]]:
+    """Return the run of a function or a workload, and what its compiled program shows; nothing, and without compiling
+    it, unless that is needed. Raises JaxprofError."""
+    from jaxprof.runner.device_choice import choose
+    from jaxprof.runner.sides import plan_sides, sides_of
+
+    sides, _ = sides_of([target], words, None)
+    side = sides[0]
+    device, *_ = choose([words["device"]] if words["device"] else [], side.interpreter, note, side.environment)
+    (original,) = plan_sides(sides, side_options(words, folder, device=device))
+    if not needs_findings:
+        return original, ()
+    from jaxprof.analysis.kernels.hlo_program import CompileOptions
+    from jaxprof.cli.modules import compile_programs
+    from jaxprof.findings.derive import explanation
+
+    how = CompileOptions(
+        variant=original.spec.variant,
+        preset=words["preset"],
+        settings=words["settings"],
+        arguments=words["arguments"],
+        device=device,
+        python=Path(side.interpreter.path),
+    )
+    session, _ = compile_programs(target, how, original.environment)[-1]
+    return original, explanation(session, target.word, most=_MOST_FINDINGS).findings
+
+
+def plan_recorded(target: Target, words: Mapping[str, Any]) -> tuple[PlannedRun, Iterable[Finding]]:
+    """Return the run that a session has, planned again, and what the session shows. Asks before anything starts that
+    the session names. Raises JaxprofError."""
+    from jaxprof.findings.derive import explanation
+    from jaxprof.findings.trials import changeable_runs
+    from jaxprof.runner.interpreter import find_interpreter
+    from jaxprof.runner.rerun import choose_runs, list_starts, plan_again, refuse_fetched
+    from jaxprof.session import Session, load
+
+    fixed = ("variant", "preset", "settings", "arguments", "precision", "environment", "seed")
+    refuse(fixed, "is fixed by the session", "Name the function in place of the session.")
+    refuse_fetched(target.file)
+    session = load(target.file, Session)
+    runs = changeable_runs(choose_runs(session, target.run))
+    if len(runs) != 1:
+        named = ", ".join(f"{target.word}:{run.id}" for run in runs)
+        raise UsageError(
+            f"{target.word} has {len(runs)} compiled runs that can be changed",
+            f"Name one: {named}." if runs else "jaxprof script --function NAME keeps a call; jaxprof run measures one.",
+        )
+    run = runs[0]
+    *_, planned = plan_again(session, run.id)
+    start_question(target.word, yes=words["yes"])(list_starts(session, run))
+    interpreter = find_interpreter(Path(words["python"]) if words["python"] else None)
+    spec = replace(planned.spec, device=words["device"] or planned.spec.device)
+    # A program and its captures include the call; another run that was measured is another function.
+    about = {run.id, *(each.id for each in session.runs.values() if not each.samples("run"))}
+    found = explanation(session, target.word, most=_MOST_FINDINGS).findings
+    return replace(planned, spec=spec, baseline=None, interpreter=interpreter), [
+        finding for finding in found if about & {finding.run, *finding.also}
+    ]
