@@ -15,9 +15,10 @@ from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe
 from jaxprof.base.units import and_more, bytes_, counted, integer, percent, seconds
 from jaxprof.events.finding import Finding
-from jaxprof.findings.programs.claims import Claims, check
-from jaxprof.findings.programs.loop_lines import (
+from jaxprof.findings.programs.claims import (
     LARGE_BYTES,
+    Claims,
+    check,
     finding_of_lines,
     in_each_iteration,
     is_in_loop,

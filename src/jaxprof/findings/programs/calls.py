@@ -19,12 +19,13 @@ from jaxprof.base.text import safe
 from jaxprof.base.units import bytes_, counted, integer, seconds
 from jaxprof.events import STAGES, Compiled, SourceLocation
 from jaxprof.events.finding import Finding
-from jaxprof.findings.programs.claims import Claims, check
-from jaxprof.findings.programs.loop_lines import (
+from jaxprof.findings.programs.claims import (
     KEPT_SHARE,
     LARGE_BYTES,
     LEAST_OF_LOOP,
     LINES_NAMED,
+    Claims,
+    check,
     cost_text,
     finding_of_lines,
     is_large_part,

@@ -12,8 +12,7 @@ from jaxprof.base.units import and_more, bytes_, counted, integer, percent, seco
 from jaxprof.events import Compiled, LineOperations, SourceLocation
 from jaxprof.events.finding import Finding
 from jaxprof.events.programs import IMPORTS, UNROLLED
-from jaxprof.findings.programs.claims import Claims, check
-from jaxprof.findings.programs.loop_lines import PACKAGE, package_of_loop
+from jaxprof.findings.programs.claims import PACKAGE, Claims, check, package_of_loop
 from jaxprof.findings.trials import PASS_LOG, shortening, work_text, xla_work
 from jaxprof.session.files import path_word
 

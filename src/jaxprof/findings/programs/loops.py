@@ -20,10 +20,12 @@ from jaxprof.base.text import safe
 from jaxprof.base.units import and_more, bytes_, seconds
 from jaxprof.events import STAGES
 from jaxprof.events.finding import Finding
-from jaxprof.findings.programs.claims import LEAST_SAMPLES, Claims, check
-from jaxprof.findings.programs.loop_lines import (
+from jaxprof.findings.programs.claims import (
     KEPT_SHARE,
     LARGE_BYTES,
+    LEAST_SAMPLES,
+    Claims,
+    check,
     cost_text,
     finding_of_lines,
     in_each_iteration,
