@@ -12,7 +12,7 @@ import numpy as np
 import program_events
 from folding import fold, written
 from jaxprof import events as e
-from jaxprof.analysis.timeline.model import TEXT_NAME, VERSION
+from jaxprof.analysis.timeline import TEXT_NAME, VERSION
 from jaxprof.jobs.findings import JobFigures
 from jaxprof.jobs.folder import JobFollower
 from jaxprof.jobs.job import JobFiles, JobSteps, ProcessFile

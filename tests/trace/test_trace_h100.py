@@ -14,8 +14,8 @@ from xplane_wire import Line, Plane
 from jaxprof.analysis.kernels.measured import kernels_of, measure_kernels, whole_profile
 from jaxprof.analysis.kernels.ranking import ranking_on, roofline_ceilings
 from jaxprof.analysis.runs.ceilings import ceilings_for, machine_of_run
+from jaxprof.analysis.timeline import read_timeline
 from jaxprof.analysis.timeline.lanes import kernels_on, lanes_of, range_totals
-from jaxprof.analysis.timeline.model import read_timeline
 from jaxprof.findings.derive import explanation
 from jaxprof.report.conclusion import cost_and_certainty
 from jaxprof.report.explain import answers

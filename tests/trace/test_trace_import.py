@@ -11,8 +11,8 @@ from xplane_wire import Line, Plane, space_bytes
 
 from jaxprof.analysis.kernels.measured import measure_kernels, whole_profile
 from jaxprof.analysis.target import Kind, kind_of
+from jaxprof.analysis.timeline import read_timeline
 from jaxprof.analysis.timeline.lanes import lanes_of, range_totals
-from jaxprof.analysis.timeline.model import read_timeline
 from jaxprof.base.errors import FileRefusedError
 from jaxprof.report.perfetto import pieces
 from jaxprof.session import Session

@@ -160,7 +160,7 @@ def _intervals(file: SessionFile) -> Iterator[Part]:
     """Yield a part for each lane. A damaged timeline is left out, with a notice."""
     import numpy as np
 
-    from jaxprof.analysis.timeline.model import session_timelines
+    from jaxprof.analysis.timeline import session_timelines
 
     for run, timeline in session_timelines(file.session, file.notices):
         if timeline.left_out:

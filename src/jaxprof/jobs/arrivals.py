@@ -14,7 +14,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.analysis.kernels import module_of
-from jaxprof.analysis.timeline.model import COUNTED_LANES, TEXT_NAME, Timeline, TimelineLane, TimelineOp, read_timeline
+from jaxprof.analysis.timeline import COUNTED_LANES, TEXT_NAME, Timeline, TimelineLane, TimelineOp, read_timeline
 from jaxprof.base.errors import JaxprofError
 from jaxprof.base.values import frozen
 from jaxprof.session import Session

@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Iterator
 from itertools import chain
 
-from jaxprof.analysis.timeline.model import TEXT_NAME, Timeline, read_timeline, tracks_of
+from jaxprof.analysis.timeline import TEXT_NAME, Timeline, read_timeline, tracks_of
 from jaxprof.base.errors import UsageError, unknown_name
 from jaxprof.base.text import json_text
 from jaxprof.session import Session

@@ -4,7 +4,7 @@ The events have neither sequence numbers nor times, which the pipe stamps. No ja
 
 The timeline is one JSON text: lanes of intervals, small enough to keep in a session. Starts are differences to the
 previous interval, so that the numbers stay short. `docs/traces.md` describes the format;
-`jaxprof.analysis.timeline.model`
+`jaxprof.analysis.timeline`
 reads it for drawing and export.
 
 On a CPU an execution of an op is a slice on a thread, or several; on a GPU one or more kernels, each of which is

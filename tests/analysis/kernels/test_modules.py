@@ -10,7 +10,7 @@ from hlo_sources import BEFORE, BOTH_STAGES, SESSIONS, SOURCES, TEXT
 from jaxprof import events as e
 from jaxprof.analysis.kernels import open_hlo
 from jaxprof.analysis.target import Kind, kind_of
-from jaxprof.analysis.timeline.model import read_timeline
+from jaxprof.analysis.timeline import read_timeline
 from jaxprof.base.errors import FileRefusedError
 from jaxprof.base.text import REDACTED
 from report import sessions

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from golden import cases, figures_text, held_cases
+from jaxprof.analysis.timeline import KINDS, Timeline, TimelineCounter, TimelineLane, kind_of
 from jaxprof.analysis.timeline.lanes import kernels_on, lanes_of, longest_idle, range_totals
-from jaxprof.analysis.timeline.model import KINDS, Timeline, TimelineCounter, TimelineLane, kind_of
 
 SPAN = 60
 

@@ -9,7 +9,7 @@ import job_folders
 import program_events
 from folding import fold
 from jaxprof import events as e
-from jaxprof.analysis.timeline.model import TEXT_NAME
+from jaxprof.analysis.timeline import TEXT_NAME
 from jaxprof.tui.kit.captures import OF_A_SIDE, can_capture, how_to_capture, program_without_capture, why_no_capture
 from jaxprof.tui.profile.screen import why_no_passes
 from tui import recorded

@@ -17,7 +17,7 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxprof.analysis.timeline.model import (
+from jaxprof.analysis.timeline import (
     BUSY,
     COUNTED_LANES,
     COUNTER,

@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.style import Style
 
 from jaxprof.analysis.programs.sentences import window_text
-from jaxprof.analysis.timeline.model import TEXT_NAME
+from jaxprof.analysis.timeline import TEXT_NAME
 from jaxprof.analysis.timeline.profile import is_whole, programs_of, with_hlo
 from jaxprof.base.grouping import grouped
 from jaxprof.base.text import safe, shorten

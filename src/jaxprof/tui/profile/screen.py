@@ -19,7 +19,7 @@ from textual.content import Content
 
 from jaxprof.analysis.kernels.memory import memory_of_dump, memory_of_run
 from jaxprof.analysis.programs.result import ProgramResult
-from jaxprof.analysis.timeline.model import TEXT_NAME
+from jaxprof.analysis.timeline import TEXT_NAME
 from jaxprof.analysis.timeline.profile import ProfileOverview, ProfileProgram, overview, with_hlo
 from jaxprof.base.text import columns, safe, shorten
 from jaxprof.base.units import UNKNOWN, bytes_, counted, integer, percent, percent_or_less, seconds

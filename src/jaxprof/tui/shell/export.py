@@ -32,7 +32,7 @@ def _markdown(session: Session, name: str, run: str) -> Iterable[str]:
 
 
 def _timeline(session: Session, name: str, run: str) -> Iterable[str]:
-    from jaxprof.analysis.timeline.model import TEXT_NAME
+    from jaxprof.analysis.timeline import TEXT_NAME
     from jaxprof.report import perfetto
 
     has_one = run in session.runs and TEXT_NAME in session.runs[run].texts

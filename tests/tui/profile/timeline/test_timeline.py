@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from golden import held_cases
 from jaxprof import events as e
-from jaxprof.analysis.timeline.lanes import DEEPEST, End, lanes_of, other_end
-from jaxprof.analysis.timeline.model import (
+from jaxprof.analysis.timeline import (
     BUSY,
     KINDS,
     Timeline,
@@ -20,6 +19,7 @@ from jaxprof.analysis.timeline.model import (
     read_timeline,
     readings_within,
 )
+from jaxprof.analysis.timeline.lanes import DEEPEST, End, lanes_of, other_end
 from jaxprof.base.errors import FileRefusedError
 from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.profile.timeline.browse import LEAST_NS, AxisWindow, Browse

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from textual.content import Content
 
+from jaxprof.analysis.timeline import BUSY, COUNTER, KINDS
 from jaxprof.analysis.timeline.lanes import Busy, LaneGroup, LaneRow, Lanes, kernels_on, range_totals
-from jaxprof.analysis.timeline.model import BUSY, COUNTER, KINDS
 from jaxprof.analysis.timeline.profile import FOUND_BY, mean_step
 from jaxprof.base.text import columns, safe, shorten
 from jaxprof.base.units import UNKNOWN, bytes_, counted, integer, percent, percent_or_less, scaled, seconds

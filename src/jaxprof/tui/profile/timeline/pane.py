@@ -17,8 +17,8 @@ from textual.content import Content
 from textual.message import Message
 
 from jaxprof.analysis.kernels.measured import kernels_of
+from jaxprof.analysis.timeline import BUSY, TEXT_NAME, TimelineOp, read_timeline, readings_within
 from jaxprof.analysis.timeline.lanes import NO_LANES, Lanes, Matches, lanes_of, search
-from jaxprof.analysis.timeline.model import BUSY, TEXT_NAME, TimelineOp, read_timeline, readings_within
 from jaxprof.base.errors import JaxprofError
 from jaxprof.base.text import safe
 from jaxprof.base.units import counted, integer, seconds
