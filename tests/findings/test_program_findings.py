@@ -1237,7 +1237,7 @@ def test_standstill_in_a_compile_leads_to_what_is_known(stage):
     found = made.result(*(unfinished(60) if stage else [ended(137)]), stands, wall=62.0).findings
     about = [one for one in found if one.code in ("standstill", "unfinished_compile")]
     assert [one.code for one in about] == ["standstill", "unfinished_compile"][: 2 if stage else 1]
-    assert ("as unfinished_compile" in about[0].fix) is bool(stage)
+    assert ("See unfinished_compile" in about[0].fix) is bool(stage)
     assert (about[0].seconds is None) is bool(stage), "no second is in two findings"
 
 

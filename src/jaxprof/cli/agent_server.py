@@ -88,7 +88,7 @@ def _shorten(text: str, limit: int | None) -> str:
 
 def _drop_unknowns(value: Any, digits: int) -> Any:
     """Return an answer without keys whose value is unknown, which cost an agent more than they tell; that a list is
-    empty is known. In rows of a table, which are lists, nothing is left out. Numbers get so many `digits`, 0 for all of
+    empty is known. In rows of a table, which are lists, nothing is left out. Numbers get `digits` digits, 0 for all of
     them; larger ones, such as times of day, keep theirs, as in `Bounds`."""
     if isinstance(value, dict):
         kept = {key: _drop_unknowns(inner, digits) for key, inner in value.items()}
@@ -218,7 +218,7 @@ def _option_words(**options: str | Sequence[str]) -> list[str]:
 
 async def explain(session: Session = "last") -> CallToolResult:
     """What to change, the most expensive first: at most five findings with cost, line, fix and the command that
-    verifies it, and what cannot be said (`unknown`). Ask this first. Of a session, a profile, or a job of several
+    verifies it, and what is not known (`unknown`). Ask this first. Of a session, a profile, or a job of several
     processes: which one is late, and why."""
     return await answer_of_command("explain", [], [session])
 

@@ -305,7 +305,7 @@ def program_change_text(change: Difference[str]) -> str:
 
 def program_answer(program: ProgramDifference) -> Iterator[str]:
     """Yield what differs between two programs, first what explains the rest: how they were started, which is faster,
-    where the time went. What is the same is said only if nothing differs."""
+    where the time went. What is the same is mentioned only if nothing differs."""
     yield from map(program_change_text, program.changes)
     pace, speedup = program.pace, program.speedup
     if pace is not None and speedup is not None:

@@ -118,7 +118,7 @@ def _own_name() -> str:
 
 def unused_groups(devices: Iterable[Device]) -> dict[tuple[str, str], list[Device]]:
     """Return the devices that JAX does not use by reason and what mends it, each said once. What is its own state, lost
-    or split into instances, is said with the device."""
+    or split into instances, stands with the device."""
     groups: dict[tuple[str, str], list[Device]] = {}
     for device in devices:
         if device.used_by_jax is False and not device.fault and not (device.mig_enabled and device.mig):

@@ -1,8 +1,8 @@
 """What a program held when memory ran out, by source line, and what needs less: changes that were compiled, each with
 the peak before and after, else what the message itself shows, with its bytes.
 
-That something fits is said only where the limit is known: from the compiler's message, which compiles nothing larger,
-or from what was free beside the arguments.
+A finding claims that something fits only with a known limit: from the compiler's message, which compiles nothing
+larger, or from what was free beside the arguments.
 """
 
 from __future__ import annotations

@@ -233,7 +233,7 @@ _PEER_LOST = re.compile(r"(?:Jax|Xla)RuntimeError.*(?:by peer|heartbeat|coordina
 
 
 _LONGER = 0.5
-"""Share of a pause by which the loops of the others must be longer for this to be said."""
+"""Share of a pause by which the loops of the others must be longer to be reported."""
 _UNCOUNTED, _UNCOUNTED_SHARE = 3, 0.02
 """Steps, and share of the steps, by which the counts of two processes may differ that are at the same step."""
 _CAUSE_TEXTS = {

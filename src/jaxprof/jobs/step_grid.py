@@ -184,7 +184,7 @@ class StepGrid:
         """Seconds of each process above the median process (with two, above the other one), over all columns.
 
         Columns in which no other process is known are left out, and so are processes whose excess may be chance. The
-        bound grows with the number of processes, like the largest of so many values by chance: `sqrt(2 ln R) + 1`
+        bound grows with the number of processes, like the largest of that many values by chance: `sqrt(2 ln R) + 1`
         standard errors.
         """
         weights = np.where(np.isnan(self.usual_seconds), 0, self.steps)

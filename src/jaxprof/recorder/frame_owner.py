@@ -66,7 +66,7 @@ def frame_kind(frame: FrameType) -> str:
 
 
 def outwards(frame: FrameType | None, most: int = _FRAMES_OF_A_CALL) -> Iterator[FrameType]:
-    """Yield a frame and those around it, innermost first, at most so many."""
+    """Yield a frame and those around it, innermost first, up to a limit."""
     for _ in range(most):
         if frame is None:
             return

@@ -149,7 +149,7 @@ class Recorder:
                 self._safely(what, step)
 
     def capture(self, seconds: float | None = None, steps: int | None = None) -> None:
-        """Request a window with JAX's profiler on, for so many seconds or steps, or until the end."""
+        """Request a window with JAX's profiler on, for some seconds or steps, or until the end."""
         self._requests.append((seconds, steps))
 
     @property

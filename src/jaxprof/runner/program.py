@@ -185,7 +185,7 @@ class ProgramProcess(ChildProcess):
         return code if code is None or code >= 0 else 128 - code
 
     def capture(self, seconds: float) -> None:
-        """Request a capture of so many seconds. A program that does not read requests gets none."""
+        """Request a capture of some seconds. A program that does not read requests gets none."""
         with contextlib.suppress(OSError):
             os.write(self._control, encode_request(CaptureRequest(seconds)))
 

@@ -189,7 +189,7 @@ class ProgramScheduler(RecordingScheduler):
             self._over.set()
 
     def capture(self, seconds: float) -> None:
-        """Request a window of so many seconds in which JAX's profiler is on."""
+        """Request a window in which JAX's profiler is on for some seconds."""
         if self._process is not None:
             self._process.capture(seconds)
 

@@ -247,7 +247,7 @@ def limit_numbers(kind: type, around: tuple[type, ...] = ()) -> bool:
 
 
 def are_bounded(values: Any, levels: int | None = None) -> bool:
-    """Return whether numbers of a value are within the bounds, and it has at most so many `levels` (default: DEPTH)."""
+    """Return whether numbers of a value are within the bounds, and it has at most `levels` levels (default: DEPTH)."""
     levels = DEPTH.most if levels is None else levels
     if levels < 0:
         return False

@@ -255,7 +255,7 @@ class TimeComparison:
 
     @property
     def _why_unjudged(self) -> str:
-        """Why nothing can be said of the times, whatever the interval is; empty if something can."""
+        """Why the times cannot be compared, whatever the interval is; empty if they can."""
         if self.refusal:
             return self.refusal
         if self.ratio is None:

@@ -67,7 +67,7 @@ class StatColumn:
 
     @staticmethod
     def absent(plane: Plane, count: int) -> StatColumn:
-        """Return a column of so many events of which none has the statistic. It takes no memory, and is read-only."""
+        """Return a column of `count` events without the statistic. It takes no memory, and is read-only."""
         return StatColumn(plane, np.broadcast_to(np.int64(0), count), np.broadcast_to(np.uint8(_ABSENT), count))
 
     def part(self, begin: int, end: int) -> StatColumn:

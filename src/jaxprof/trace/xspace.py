@@ -60,7 +60,7 @@ class FileBytes:
         self._loaded = bytearray(size // _PART + 1)
 
     def read(self, size: int) -> bytes:
-        """Return so many bytes from the beginning on, or all that there are. Raises FileRefusedError."""
+        """Return the first bytes, or all if there are fewer. Raises FileRefusedError."""
         self.load(0, size)
         return bytes(self._room[:size])
 

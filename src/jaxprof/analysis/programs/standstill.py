@@ -72,7 +72,7 @@ class Standstill:
     what: str
     """That in words, without a subject: `sleeps`, `reads a file that does not answer (/data/shard-7)`."""
     is_certain: bool = True
-    """Whether it does nothing by two witnesses; otherwise more time has to pass before it is said."""
+    """Whether it does nothing by two witnesses; otherwise more time has to pass before it is reported."""
     is_intended: bool = True
     """Whether a program may wait so on purpose, as for a terminal, a server or a child."""
     usual_seconds: float = 0.0

@@ -77,7 +77,7 @@ class StepFigures:
         if not hits or not self.count or sampled_seconds <= took / 0.5:
             return True
         events = self.count + sum(count for _, count in self.by_line.values())
-        # A timing spell of the recorder lasts for so many beginnings of iterations and lines, or for 30 ms.
+        # A timing spell of the recorder ends after this many beginnings of iterations and lines, or 30 ms.
         a_spell = min(SPELL_EVENTS, 0.03 * events / self.seconds) if self.seconds > 0 else SPELL_EVENTS
         return self.most_events >= a_spell / 2
 

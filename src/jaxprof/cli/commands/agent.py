@@ -17,7 +17,7 @@ ORDER = """\
 jaxprof measures and explains JAX programs. Ask in this order, and stop as soon as the question is answered:
 
 1. `explain` of the session: what to change, the most expensive first, with the line, the fix, and the command that
-   verifies it; and what cannot be said (`unknown`). Report these abstentions too. The folder of a job
+   verifies it; and what is not known (`unknown`). Report these abstentions too. The folder of a job
    (run.jaxprof.d) is explained as a whole; each session in it, process-00002.jaxprof, alone.
 2. `open_session` (on the command line: `open`) with one view (kernels, compiles, findings, memory, steps, timeline)
    for the evidence of a finding.

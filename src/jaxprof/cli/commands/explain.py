@@ -28,7 +28,7 @@ from jaxprof.report import wrap
 @options.profile
 @format_option("text", "json", "markdown", bounded=("text", "json", "markdown"))
 def command(file: str | None, code: str | None, fail_on: str | None, form: str) -> int:
-    """Say what to change, the most expensive first, and what cannot be said.
+    """Say what to change, the most expensive first, and what is unknown.
 
     FILE is a session (a path, the name of a kept one, part of it; by default the last one), the folder of a job, a
     recorded profile, or a text with XLA's out-of-memory message. At most five findings: each with its cost, the line,

@@ -236,7 +236,7 @@ def _print(target: Target, run_id: str | None, form: str) -> int:
             return ExitCode.OK
         from jaxprof.trace.checks import INCOMPLETE
 
-        # What could not be read of a profile is said on stderr in every form of the answer.
+        # Every form of the answer names on stderr what could not be read of a profile.
         unread = [each for run in found.imported.runs.values() for each in run.warnings if each.code == INCOMPLETE]
         for warning in unread:
             note(f"note: {warning.message}. {warning.advice}")

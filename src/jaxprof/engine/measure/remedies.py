@@ -1,7 +1,7 @@
 """What a program that ran out of memory would need with a change: each one is compiled on shapes, and nothing is run.
 
 It happens in our own process, because functions of the user's modules are replaced meanwhile. A change that the program
-does not take (its shapes or dtypes no longer fit together) is left out: nothing can be said of it.
+does not take (its shapes or dtypes no longer fit together) is left out: nothing is known of it.
 """
 
 from __future__ import annotations

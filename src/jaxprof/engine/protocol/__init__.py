@@ -57,6 +57,6 @@ class RecordingOptions:
 
 @frozen
 class CaptureRequest:
-    """Switch JAX's profiler on for so many seconds."""
+    """Switch JAX's profiler on for this many seconds."""
 
     seconds: float

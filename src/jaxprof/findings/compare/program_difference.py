@@ -29,7 +29,7 @@ CODE, SCRIPT, ARGUMENTS = "code", "script", "arguments"
 COMPILERS = ("jax", "jaxlib")
 _CLEARLY = 2
 """A finding that one side lacks came or went if it costs this many times what makes it a finding, and the other side
-has none by thresholds that are so many times as low."""
+has none by thresholds that are lower by this factor."""
 
 
 @frozen

@@ -210,7 +210,7 @@ def _chain_from(scene: Scene, kernel: Kernel) -> _Chain | None:
 
 
 def _are_parts(product: Value, parts: int) -> bool:
-    """Return whether a batch of products is so many parts of one sum."""
+    """Return whether the products of a batch are parts of one sum."""
     readers = list(downstream(product))
     return len(readers) == 1 and readers[0].opcode == "reduce" and readers[0].elements * parts == product.elements
 

@@ -186,7 +186,7 @@ def standstill(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         fix = _PAUSES[SIGNAL][1] if state.waits == STOPPED else what_ends(state)
         compiles = state.waits == COMPILER and bool(result.running)
         if compiles:  # that finding has its seconds, too
-            fix = "What is known of that compile is said below, as unfinished_compile."
+            fix = "See unfinished_compile below for what is known of that compile."
         yield Finding(
             f"{stands} {safe(state.text(result.directory))}",
             (state.at,),

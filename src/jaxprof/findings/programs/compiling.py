@@ -181,7 +181,7 @@ def compile_dominates(result: ProgramResult, _claims: Claims) -> Iterator[Findin
 
 
 @check(
-    "so many operations that compiling the program takes long",
+    "a program with too many operations to compile quickly",
     "Tracing unrolls Python loops: each layer, step or example becomes operations of its own, and the time of "
     "tracing, lowering and compiling grows with them.",
     "Most operations of a program this large are the same ones over and over: layers, steps or stages that tracing "

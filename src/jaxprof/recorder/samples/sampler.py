@@ -103,12 +103,12 @@ COUNTING_SHARE = 0.004
 
 
 def next_reading(began: float, ended: float, every: float) -> float:
-    """Return when to read the system's files again: `every` so many seconds, but within `READING_SHARE`."""
+    """Return when to read the system's files again: after `every` seconds, but within `READING_SHARE`."""
     return max(began + every, ended + (ended - began) * (1 / READING_SHARE - 1))
 
 
 def interval(samples: int, awake_seconds: float, own_seconds: float, share: float) -> float:
-    """Return the seconds between two samples, from what so many of them have cost: for how long the sampler was awake,
+    """Return the seconds between two samples, from the cost of `samples`: for how long the sampler was awake,
     and how much CPU time it took. `share`: of the time, for which it may be awake."""
     each = max(awake_seconds, own_seconds) / samples
     if share == OWN_SHARE:

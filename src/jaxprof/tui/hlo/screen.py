@@ -455,7 +455,7 @@ class HloScreen(ViewsScreen, keys="hlo"):
             self.profiler.select(module=programs[0], file=path)
             self.profiler.show_state()
             for screen in self.profiler.screens_in_view():
-                if screen is not self:  # the user has gone on: what is said there depends on what is open
+                if screen is not self:  # the user has gone on: the message there depends on what is open
                     screen.come_into_view()
             if len(programs) > 1:
                 self.action_choose_program()

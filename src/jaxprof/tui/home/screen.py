@@ -211,7 +211,7 @@ class HomeScreen(SessionScreen, keys="home"):
                 if self.whole:
                     self._show_row()
 
-            # What cannot be read is said in other lines of the preview.
+            # Other lines of the preview name what cannot be read.
             in_thread(self, lambda: cost_of(entry), "cost", then=take, failed=lambda error: take(""))
 
     def _preview(self, row: StartRow | None, width: int) -> list[Content]:

@@ -55,7 +55,7 @@ class JobInView:
     """Estimated seconds that a process's own work takes more than that of the median process, by process."""
 
     def steps(self, columns: int, values_of: str) -> StepGrid:
-        """Return all steps of all processes in so many columns. Blocks: for threads."""
+        """Return all steps of all processes in a number of columns. Blocks: for threads."""
         columns = columns if values_of == STEP else min(columns, self.job_steps.windows)
         return self.job_steps.grid(columns, values_of)
 

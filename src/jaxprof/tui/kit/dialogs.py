@@ -75,7 +75,7 @@ class TextDialog(Dialog[None], keys="reader"):
     CLASSES: ClassVar[str] = "dialog wide-dialog"
 
     def __init__(self, title: str, draw: Callable[[int], list[Content]] | None = None, keys: str = "") -> None:
-        """`draw`: the text in so many columns, unless a subclass has `lines`; `keys`: for the frame."""
+        """`draw`: the text in a width, unless a subclass has `lines`; `keys`: for the frame."""
         super().__init__()
         self._title, self._draw, self._keys = title, draw, keys
 

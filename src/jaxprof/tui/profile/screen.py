@@ -245,7 +245,7 @@ class ProfileScreen(ViewsScreen, keys="profile"):
         run = session.runs.get(destination.run)
         if run is not None and run.id != self._run and (views_of(session, run) or (view and not run.is_program)):
             self._choose(run.id)
-        elif not session.runs:  # what is said of it depends on what else is open
+        elif not session.runs:  # the message depends on what else is open
             self._choose("")
         if view == "timeline" and self._program is not None and view not in self._has():
             view = "time"
