@@ -1,4 +1,4 @@
-"""The life of a run: planned, phase by phase, samples, texts, its end; and the comparison of which it is a side."""
+"""The life of a run: planned, phase by phase, samples, texts, its end; and the comparison that it is a side of."""
 
 from __future__ import annotations
 

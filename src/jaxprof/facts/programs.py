@@ -181,7 +181,7 @@ def _rows(key: str, meaning: str, facts: tuple[ProgramFact, ...]) -> Fact[Progra
 _WHERE: Fact[Any] = Fact("place", TEXT, "file:line of its first line", "where.text")
 LOOP: Facts[Any] = (
     _WHERE,
-    Fact("timed_count", COUNT, "Steps of which a time was reported; all counted ones are in timed_steps", "count"),
+    Fact("timed_count", COUNT, "Steps with a reported time; all counted ones are in timed_steps", "count"),
     Fact("timed_seconds", SECONDS, "Time of these steps", "seconds"),
     Fact("per_second", RATE, "Steps a second"),
     Fact("median_seconds", SECONDS, "Median step"),

@@ -43,7 +43,7 @@ MUCH = 0.2
 _TRANSCENDENTAL_FLOPS = 16
 """FLOPs of one transcendental in code that uses SIMD: a polynomial, and what reduces its argument."""
 _VECTOR_SHARE = 0.5
-"""Rate of operations that are no products over the peak of products, of which each multiplies and adds at once."""
+"""Rate of operations that are no products over the peak of products, each of which multiplies and adds at once."""
 _FEWEST_BYTES = 32 << 10
 _FEWEST_FLOPS = 1e5
 """Work of one execution, with `_FEWEST_BYTES`, below which its launch takes longer than it does."""

@@ -146,7 +146,7 @@ def changeable_runs(runs: Iterable[Run]) -> list[Run]:
 
 
 def times_tried(versus: AbVersus) -> TimeComparison:
-    """Return the times for the sake of which the change of a side is tried: of the call, or of the compile."""
+    """Return the times that the change of a side is to shorten: of the call, or of the compile."""
     return versus.compiling if trial_of(versus.run.plan.trial).compiles and versus.compiling else versus.times
 
 

@@ -380,7 +380,7 @@ def last_to_arrive(
         index, sections_late = arrival.process, (late[row] >= LEAST_DIFFERENCE).sum()
         if index in explained or means[row] < LEAST_DIFFERENCE or sections_late < LEAST_SECTIONS:
             continue
-        # The delay must also exceed the variation between sections of time, of which successive ones may be alike, and
+        # The delay must also exceed the variation between sections of time (successive ones may be alike), and
         # between the other processes.
         others = np.delete(means, row)
         variance = inflation_of(late - means[:, None]) * late[row].var(ddof=1) / sections

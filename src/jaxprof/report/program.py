@@ -144,7 +144,7 @@ TIME_LINE: Facts[TimeLineRow] = (
     column("", "bar", str, right=False, gives_way=True),
     column("", "how", str, right=False),
 )
-"""Columns of the time line, of which the first is for text alone."""
+"""Columns of the time line; the first one is for text alone."""
 
 
 def time_line_rows(program: ProgramResult) -> list[TimeLineRow]:

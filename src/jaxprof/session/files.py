@@ -112,14 +112,14 @@ def is_fetched(path: Path) -> bool:
 
 
 def note_of_copy(path: Path) -> Path | None:
-    """Return the file with the URL of which `path` is a copy, written at each look at the URL; None if it is none."""
+    """Return the file with the URL that `path` is a copy of, written at each look at the URL; None if it is no copy."""
     resolved = Path(os.path.realpath(path))
     notes = (parent / FETCHED_FROM for parent in (resolved, *resolved.parents) if parent.parent.name == FETCHED)
     return next((note for note in notes if note.is_file()), None)
 
 
 def url_of(path: Path) -> str | None:
-    """Return the URL, without its secrets, of which the file or folder at `path` is a copy; None if it is none."""
+    """Return the URL, without its secrets, that the file or folder at `path` is a copy of; None if it is no copy."""
     root = copies_folder().absolute()
     try:
         key, _, *below = path.absolute().relative_to(root).parts

@@ -447,20 +447,20 @@ _KEPT: dict[type[e.Event], str] = {
     e.CompilePasses: "compile_passes",
     e.BuffersReported: "buffers",
 }
-"""Events of which a run keeps the last one, with the attribute that holds it."""
+"""Events whose last one a run keeps, with the attribute that holds it."""
 _LISTED: dict[type[e.Event], str] = {
     e.CompileObserved: "compiles",
     e.LogLine: "log",
     e.RemedyTried: "remedies",
 }
-"""Events of which a run keeps all, with the attribute that holds them."""
+"""Events that a run keeps all of, with the attribute that holds them."""
 _BY_KEY: dict[type[e.Event], tuple[str, str]] = {
     e.TextRecorded: ("texts", "name"),
     e.CaptureTaken: ("captures", "kind"),
     e.KernelsMeasured: ("measured", "kind"),
     e.TrustReported: ("trust", "kind"),
 }
-"""Events of which a run keeps the last one of each kind, with the attribute and the field that is the key."""
+"""Events whose last one of each kind a run keeps, with the attribute and the field that is the key."""
 _STEPS: dict[type[e.Event], Callable[[Session, Any], None]] = {
     e.RunPlanned: _plan_run,
     e.WarningRaised: _add_warning,

@@ -191,7 +191,7 @@ def _lines(types: tuple[str, ...]) -> re.Pattern[bytes]:
 
 
 _RUNNING_SECONDS = 300.0
-"""The session of which a copy was fetched counts as being written if it had changed within this time before."""
+"""A fetched session counts as being written if its original had changed within this time before."""
 
 
 def is_live(path: Path) -> bool:

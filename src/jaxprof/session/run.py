@@ -240,7 +240,7 @@ class Run:
     warnings: list[e.WarningRaised] = field(default_factory=list)
     log: deque[e.LogLine] = field(default_factory=lambda: deque(maxlen=LOG_LINES_KEPT))
     comparison: e.ComparisonPlanned | None = None
-    """The comparison of which this run is the first side; None otherwise."""
+    """The comparison that this run is the first side of; None otherwise."""
     results: e.ResultsCompared | None = None
     """How far the run's result is from that of the first side; None if the two were not compared."""
     trial: e.TrialReached | None = None

@@ -1,4 +1,4 @@
-"""Compare two sides: a ratio with its interval, and one of four verdicts, one of which is that nothing is known.
+"""Compare two sides: a ratio with its interval, and one of four verdicts; one of them is that nothing is known.
 
 Calls of one process are alike, and two processes of one program differ: the unit is the launch or, with one launch, the
 pair of neighbouring blocks. The ratio is computed on the log scale, where faster and slower are symmetric. Over

@@ -66,7 +66,7 @@ TRUST: dict[str, tuple[str, str]] = {
 """Title and fix of each check, by its code."""
 
 INCOMPLETE = "incomplete_file"
-"""Code of the warning about a profile of which a part could not be read, whatever is derived from it."""
+"""Code of the warning about a profile that could not be read in part."""
 CLEARLY = 0.01
 """Share of the time below which something is not worth a doubt."""
 

@@ -47,7 +47,7 @@ _PART = 1 << 20
 
 
 class FileBytes:
-    """The bytes of a file at the positions that they have in it, of which only those parts take memory that were asked
+    """The bytes of a file at the positions that they have in it; only those parts take memory that were asked
     for and not given back. A file that is mapped instead would end the process if somebody truncates it."""
 
     def __init__(self, file: BinaryIO, size: int, name: str) -> None:

@@ -131,7 +131,7 @@ def memory_sums(session: Session, run: Run) -> MemoryPicture | None:
 
 
 def message_of(run: Run) -> OutOfMemory | None:
-    """Return what the out-of-memory message that ended a run says, of which the traceback has all; None if it ended in
+    """Return what the out-of-memory message that ended a run says (its traceback has all of it); None if it ended in
     another way."""
     end = run.finished
     if end is None or run.status not in ("failed", "crashed"):

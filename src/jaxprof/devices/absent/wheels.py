@@ -70,7 +70,7 @@ KITS: dict[Vendor, Kit] = {
     "tpu": Kit(
         190,
         (("libtpu", "Google Cloud Platform Terms of Service"),),
-        # libtpu locks the machine's TPUs, of which there are none: two compiles at once would exclude each other.
+        # libtpu locks the machine's TPUs even if it has none: two compiles at once would exclude each other.
         {"TPU_SKIP_MDS_QUERY": "1", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1"},
     ),
 }

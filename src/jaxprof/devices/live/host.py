@@ -158,7 +158,7 @@ def _ask(question: Callable[[], T]) -> T | None:
 class Monitor:
     """Reads devices; never raises, starts no process. One thread calls `read`.
 
-    A device of which nothing here knows (a TPU, another host's GPU) has a reading of unknowns only, so that a
+    A device that nothing here can read (a TPU, another host's GPU) has a reading of unknowns only, so that a
     list of readings always matches the list of devices.
     """
 

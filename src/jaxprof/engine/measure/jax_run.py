@@ -356,7 +356,7 @@ def _dispatch_trial(calls: Calls) -> Trial:
 
 
 def _pipeline_trial(calls: Calls) -> Trial:
-    """Return the trial for calls in a row of which only the last is awaited. Later results replace earlier ones."""
+    """Return the trial for calls in a row; only the last one is awaited. Later results replace earlier ones."""
     function = calls.function
     wait: Callable[[Any], Any] = jax.block_until_ready
 

@@ -112,7 +112,7 @@ def of_program(program: StagedProgram) -> Iterator[WarningRaised]:
 
 
 def _holds_windows(jaxpr: Any) -> bool:
-    """Whether a (closed) jaxpr, or one inside it, has a primitive of which XLA counts more FLOPs than it computes."""
+    """Whether a (closed) jaxpr, or one inside it, has a primitive whose FLOPs XLA overcounts."""
     return any(
         equation.primitive.name.startswith(_WINDOWED) or any(map(_holds_windows, inside(equation)))
         for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns

@@ -205,7 +205,7 @@ def _arrays(tree: Any) -> list[Any]:
 
 
 def _with(tree: Any, changed: Callable[..., dict[str, Any]]) -> Any:
-    """Return the tree with shapes of which `changed` gives other fields."""
+    """Return the tree with shapes whose fields `changed` replaces."""
 
     def leaf(value: Any) -> Any:
         if not isinstance(value, jax.ShapeDtypeStruct) or not value.shape:

@@ -42,7 +42,7 @@ class RecordingOptions:
     capture_seconds: float | None = None
     """Length of the window; there is no window if all three are None."""
     function: str = ""
-    """Name of a function of which one call is kept, and measured at the end; empty for none."""
+    """Name of a function, one call of which is measured at the end; empty for none."""
     values: bool = False
     """Whether that call's arguments are kept with their values, not only their shapes."""
     keep_constants: bool = False

@@ -21,7 +21,7 @@ from jaxprof.hlo.text.model import Instruction, Module, once_per_module
 
 _ROUNDS = 3
 """Exclusive ors and shifts of unsigned numbers by which threefry shows in a kernel: it has four of both in a group of
-rounds, of which XLA may move one to another kernel. Other code that mixes bits so is rare."""
+rounds; XLA may move one of them to another kernel. Other code that mixes bits so is rare."""
 _INTEGERS_PER_BYTE = 5.0
 """Integer operations that a device does while its memory moves a byte: half of what an H100 does in float32, and about
 what a TPU v5e and AVX2 do."""

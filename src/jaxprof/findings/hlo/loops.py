@@ -81,7 +81,7 @@ class _Difference:
 
 
 class _State:
-    """Arrays in the state of a loop of which an iteration changes a few elements, and the operations on the way from
+    """Arrays in a loop's state that an iteration changes in a few elements, and the operations on the way from
     the former array to the new one."""
 
     def __init__(self, body: Computation, root: Instruction) -> None:
@@ -312,7 +312,7 @@ def both_branches(scene: Scene) -> Iterator[Finding]:
 
 
 def _chooses_branch(select: Value) -> int:
-    """Return the number of the stack frame of a `cond` or `switch` of which `vmap` made this select; 0 for any other.
+    """Return the stack frame's number of the `cond` or `switch` that `vmap` turned into this select; 0 for others.
     Its predicate compares the number of the branch, which JAX makes of the condition."""
     frame, name = select.instruction.metadata.stack_frame_id, select.instruction.metadata.op_name
     if "vmap(" not in name or not name.endswith("/select_n"):

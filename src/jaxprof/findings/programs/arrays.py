@@ -195,7 +195,7 @@ _COPIES = ("transfer", "dispatch", "call")
 _EXPLICIT = re.compile(r"(^|\.)device_put\(\)$|^(jnp|jax\.numpy)\.\w+\(\)$")
 """Calls that create an array on the device; their copies are not implicit."""
 _WIDE = frozenset({"f32", "f64", "i32", "i64", "u32", "u64"})
-"""Dtypes of which a narrower one may hold the same data."""
+"""Dtypes whose data may fit into a narrower one."""
 _LINES_NAMED = 3
 
 _DIRECTIONS = {

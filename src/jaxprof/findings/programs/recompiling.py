@@ -142,7 +142,7 @@ def caches_cleared(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
 )
 def varying_shapes(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield functions whose argument shapes differ between calls, so that each shape is a separate program, and then
-    operations outside any jit, of which that is true as well."""
+    operations outside any jit, for which that is true as well."""
     for function, reason in _unclaimed_recompiles(claims, "shape"):
         if function.op_by_op:
             continue

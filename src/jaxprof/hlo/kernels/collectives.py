@@ -58,7 +58,7 @@ def collectives(module: Module) -> tuple[Collective, ...]:
         opcode = base_opcode(inner.opcode)
         groups = pairs_of(inner) if opcode == "collective-permute" else groups_of(inner)
         if opcode == "all-reduce" and instruction.opcode == "fusion" and groups is not None:
-            # XLA for TPUs writes a reduce-scatter as an all-reduce of which each device keeps its part.
+            # XLA for TPUs writes a reduce-scatter as an all-reduce; each device keeps its part.
             parts = max(len(group) for group in groups)
             if parts > 1 and instruction.shape.elements * parts == inner.shape.elements:
                 opcode = "reduce-scatter"

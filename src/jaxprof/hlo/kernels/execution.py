@@ -182,7 +182,7 @@ def is_one_kernel(call: Instruction) -> bool:
 
 @once_per_module
 def functions_of_calls(module: Module) -> dict[str, str]:
-    """Return the names of the calls of which XLA:CPU makes one function each, by the computations in it. A capture has
+    """Return the names of the calls that XLA:CPU turns into one function each, by the computations in it. A capture has
     the call alone, and the iterations of a loop in it cost nothing besides their work."""
     execution = module.once(Execution)
     edges = (edge for called in execution.edges.values() for edge in called if is_small_call(edge.caller))

@@ -128,7 +128,7 @@ class SampleWindow:
         array_bytes: int | None = None,
         put_bytes: int | None = None,
     ) -> None:
-        """Add a sample that represents the `seconds` before it, of which `stages` were spent compiling.
+        """Add a sample that represents the `seconds` before it; `stages` of them were spent compiling.
 
         `seen` is None if the stack does not describe the rest, because `stage` of `function` is still running.
         `held`: whether the interpreter's lock was taken when the sample was due. `inline`: whether a thread that runs
@@ -420,7 +420,7 @@ class SampleWindow:
         keys: Sequence[_Key],
         outer: frozenset[CodeType] = frozenset(),
     ) -> dict[_Leaf, float]:
-        """Return the seconds of a line, of which one execution takes `each_hit`, and of the lines of the timed
+        """Return the seconds of a line, one execution of which takes `each_hit`, and of the lines of the timed
         functions that it calls. `outer`: functions whose lines these are, which a recursive call enters again."""
         outer |= {here[0]}
         called: set[CodeType] = set()

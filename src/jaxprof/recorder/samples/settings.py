@@ -104,7 +104,7 @@ def changes_at_start(folder: str) -> str:
 
 def _is_temporary(folder: Path) -> bool:
     """Return whether `tempfile` or `mktemp` has made the folder. A name of the program's own ends with eight random
-    characters, of which nearly always one is a digit, and only the user may open that folder."""
+    characters, nearly always with a digit, and only the user may open that folder."""
     parents = {tempfile.tempdir, os.environ.get("TMPDIR"), "/tmp"}  # `gettempdir` would write a file
     if str(folder.parent) not in parents or _TEMPORARY.search(folder.name) is None:
         return False

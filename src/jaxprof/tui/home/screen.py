@@ -79,7 +79,7 @@ class HomeScreen(SessionScreen, keys="home"):
 
     @property
     def profiler(self) -> Profiler:
-        """The app, of which this screen needs more than the others: the devices, the library, the user's settings."""
+        """The app; this screen also needs its devices, its library, and the user's settings."""
         return cast("Profiler", self.app)
 
     def compose_body(self) -> ComposeResult:

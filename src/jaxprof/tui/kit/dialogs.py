@@ -1,4 +1,4 @@
-"""Modal dialogs: a text to read, one of several lines, or a form, of which a question is the smallest. Each returns one
+"""Modal dialogs: a text to read, one of several lines, or a form, the smallest of which is a question. Each returns one
 value, or None after Escape.
 
 The form that starts a user's program parses its command line as the user types; an error stands beneath it, and the

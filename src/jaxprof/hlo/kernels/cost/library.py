@@ -204,7 +204,7 @@ _SETTING = re.compile(r"(\w+) = (\d{1,15})\b")
 
 
 def _comparisons(instruction: Instruction, _: str) -> Cost:
-    """Count n log2 k comparisons: one heap of k for each row, of which a sort keeps everything."""
+    """Count n log2 k comparisons: one heap of k for each row; a sort has k = n."""
     source, result = _shapes(instruction)[0], first_leaf(instruction)
     if not result.rank:
         return OPAQUE

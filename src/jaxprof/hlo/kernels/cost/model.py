@@ -320,7 +320,7 @@ class TrafficModel:
         if opcode == "send":
             return 0
         if opcode.endswith("-start") and len(shape.tuple_shapes) > 1:
-            # Before jax 0.12 an all-reduce gave its results alone, of which there may be several.
+            # Before jax 0.12 an all-reduce gave its results alone; there may be several.
             repeats = base_opcode(opcode) != "all-reduce" or bool(shape.tuple_shapes[0].tuple_shapes)
             return self._size(shape.tuple_shapes[1] if repeats else shape)
         if opcode == "custom-call":
