@@ -16,8 +16,8 @@ from jaxprof.tui.hlo.kernel_side import HloFindings
 from jaxprof.tui.hlo.kernels import KernelTable, arrange, label_of
 from jaxprof.tui.hlo.modules import OpenedModule
 from jaxprof.tui.hlo.screen import HloScreen
-from jaxprof.tui.kit.fact_list import FactList
 from jaxprof.tui.kit.picture import Picture
+from jaxprof.tui.kit.text_lists import FactList
 from tui.fakes import SMALL, Stage, walking
 from tui.hlo_texts import FILE, HLO, program_session, program_tape
 from tui.session_tapes import HOSTILE, Tape

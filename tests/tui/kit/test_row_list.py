@@ -9,9 +9,9 @@ from textual.app import App
 
 from jaxprof.facts import column
 from jaxprof.report import Table
-from jaxprof.tui.kit.claims import Claim, ClaimList
 from jaxprof.tui.kit.row_list import Heading, RowList
 from jaxprof.tui.kit.table_columns import Span, TableColumn, header_line, lay_out, row_line, table_lines
+from jaxprof.tui.kit.text_lists import Claim, ClaimList
 from tui import hlo_texts
 from tui.fakes import screen_text, until, walking
 

@@ -22,15 +22,14 @@ from jaxprof.report.kernels import times
 from jaxprof.tui.hlo.kernels import KernelTable, label_of
 from jaxprof.tui.hlo.stage_side import colour_line
 from jaxprof.tui.keys import in_words
-from jaxprof.tui.kit.claims import ClaimList, claim_of
 from jaxprof.tui.kit.drawing import cell, hang, whole_parts
-from jaxprof.tui.kit.fact_list import FactLine, FactList, Facts, FactTarget, Leads, heading
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.picture import Lines, Picture, show_titles
 from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, line_plot, nothing
 from jaxprof.tui.kit.python_source import source_facts
 from jaxprof.tui.kit.row_list import RowList
+from jaxprof.tui.kit.text_lists import ClaimList, FactLine, FactList, Facts, FactTarget, Leads, claim_of, heading
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult

@@ -41,7 +41,6 @@ from jaxprof.tui.kit.captures import (
     source_of,
 )
 from jaxprof.tui.kit.dialogs import Choose, Option, ReportDialog, report_dialog
-from jaxprof.tui.kit.fact_list import FactTarget
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import HIDDEN, in_daemon, in_thread, on
 from jaxprof.tui.kit.host import Destination
@@ -49,6 +48,7 @@ from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import ViewsScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
+from jaxprof.tui.kit.text_lists import FactTarget
 
 MOST_COMPARED = 2_000
 """Most lines of a comparison, which may have all of two modules."""

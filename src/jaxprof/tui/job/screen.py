@@ -29,7 +29,6 @@ from jaxprof.jobs.step_grid import STEP, StepGrid
 from jaxprof.session.files import url_of
 from jaxprof.tui import clock
 from jaxprof.tui.job.processes import VIEWS, ProcessList, legend
-from jaxprof.tui.kit.claims import Claim, ClaimList, claim_of
 from jaxprof.tui.kit.drawing import cell, wrap_content
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import in_thread, on
@@ -38,6 +37,7 @@ from jaxprof.tui.kit.picture import Lines, show_titles
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import ViewsScreen
 from jaxprof.tui.kit.screen_bars import StageTabs
+from jaxprof.tui.kit.text_lists import Claim, ClaimList, claim_of
 
 _LOSS_COLUMNS = 100
 """Columns of the grid from which the lost seconds are computed."""

@@ -45,7 +45,6 @@ from jaxprof.tui.kit.captures import (
     why_no_capture,
 )
 from jaxprof.tui.kit.dialogs import Choose, Option
-from jaxprof.tui.kit.fact_list import FactLine, FactList, FactTarget, Leads, heading
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import HIDDEN, in_thread, on
 from jaxprof.tui.kit.host import Destination
@@ -55,6 +54,7 @@ from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import ViewsScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
 from jaxprof.tui.kit.table_columns import table_lines
+from jaxprof.tui.kit.text_lists import FactLine, FactList, FactTarget, Leads, heading
 from jaxprof.tui.profile.memory import BufferList, MemoryView
 from jaxprof.tui.profile.timeline.pane import TimelinePane
 from jaxprof.tui.profile.times import TimeNode, TimePane, TimeTree, by_line, nested, passes

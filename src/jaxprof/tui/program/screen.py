@@ -26,7 +26,6 @@ from jaxprof.findings.program_result import program_result
 from jaxprof.hlo.kernels.origin import HloSourceLocation
 from jaxprof.tui.keys import in_words, key_of
 from jaxprof.tui.kit.captures import can_capture, capture, is_ours, last_window
-from jaxprof.tui.kit.claims import Claim, claim_of
 from jaxprof.tui.kit.dialogs import rerun_program
 from jaxprof.tui.kit.drawing import bar, cell, hang, wrap_content
 from jaxprof.tui.kit.filter import FilterLine
@@ -39,6 +38,7 @@ from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import ViewsScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
 from jaxprof.tui.kit.table_columns import Cell, TableColumn
+from jaxprof.tui.kit.text_lists import Claim, claim_of
 from jaxprof.tui.program.ledger import CompilationDialog, LedgerList, compile_strip
 
 if TYPE_CHECKING:
