@@ -17,16 +17,7 @@ import click
 
 from jaxprof.base.values import frozen
 from jaxprof.cli.options import words_given
-from jaxprof.cli.output import (
-    SIGNAL_BASE,
-    ExitCode,
-    no_form,
-    print_csv,
-    print_json,
-    print_lines,
-    print_text,
-    row_limit,
-)
+from jaxprof.cli.output import SIGNAL_BASE, ExitCode, no_form, print_csv, print_json, print_lines, print_text, row_limit
 from jaxprof.session.files import lasting_name, path_word, url_of, with_urls
 
 if TYPE_CHECKING:

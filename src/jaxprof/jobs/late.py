@@ -32,14 +32,7 @@ from jaxprof.analysis.programs import COPY, DATA, DISPATCH, HOST, PARTS
 from jaxprof.base.units import and_more, percent_or_less, seconds
 from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding
-from jaxprof.jobs.figures import (
-    MOST_NAMED,
-    PARTS_OF_ITS_OWN,
-    Array,
-    LoopWindows,
-    ProcessFigures,
-    share_beside,
-)
+from jaxprof.jobs.figures import MOST_NAMED, PARTS_OF_ITS_OWN, Array, LoopWindows, ProcessFigures, share_beside
 from jaxprof.stats.blocks import t_quantile
 
 OWN_WORK = "own"

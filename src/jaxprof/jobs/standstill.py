@@ -11,14 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from jaxprof.analysis.programs.standstill import (
-    BUSY_SECONDS,
-    DEVICE,
-    LEAST_SECONDS,
-    LONGER_FACTOR,
-    STOPPED,
-    Standstill,
-)
+from jaxprof.analysis.programs.standstill import BUSY_SECONDS, DEVICE, LEAST_SECONDS, LONGER_FACTOR, STOPPED, Standstill
 from jaxprof.analysis.target import command
 from jaxprof.base.units import integer, seconds
 from jaxprof.base.values import frozen

@@ -11,15 +11,7 @@ from jaxprof.base.text import safe
 from jaxprof.devices import Wiring
 from jaxprof.events import DeviceReading
 from jaxprof.facts import column
-from jaxprof.facts.devices import (
-    DEVICES,
-    PROCESSES,
-    ListedDevice,
-    memory_text,
-    state_words,
-    title_of,
-    unused_groups,
-)
+from jaxprof.facts.devices import DEVICES, PROCESSES, ListedDevice, memory_text, state_words, title_of, unused_groups
 from jaxprof.report import WIDTH, Headline, Piece, Prose, Table, text_lines, wrap
 
 

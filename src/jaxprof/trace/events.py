@@ -16,17 +16,7 @@ from jaxprof.base.limits import EVENTS
 from jaxprof.base.values import frozen
 from jaxprof.hlo.text.wire import DELIMITED, VARINT, Blob, TruncatedError, fields, to_signed, varint
 from jaxprof.trace.intervals import distinct
-from jaxprof.trace.model import (
-    ABSENT,
-    NO_OP,
-    PROGRAM_MASK,
-    Flags,
-    Ints,
-    Lane,
-    Op,
-    OpNumbers,
-    TextColumn,
-)
+from jaxprof.trace.model import ABSENT, NO_OP, PROGRAM_MASK, Flags, Ints, Lane, Op, OpNumbers, TextColumn
 from jaxprof.trace.xspace import (
     PADDING,
     STAT_BYTES,

@@ -12,13 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from jaxprof.analysis.programs import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST, PARTS
-from jaxprof.analysis.programs.call_bounds import (
-    UNKNOWN,
-    CallBounds,
-    in_inner_loops,
-    inline_functions,
-    least_arguments,
-)
+from jaxprof.analysis.programs.call_bounds import UNKNOWN, CallBounds, in_inner_loops, inline_functions, least_arguments
 from jaxprof.analysis.programs.functions import row_seconds
 from jaxprof.analysis.programs.spots import (
     AROUND,

@@ -30,14 +30,7 @@ from jaxprof.analysis.runs.warnings import derive_warnings, unlike_medians
 from jaxprof.base.errors import JaxprofError
 from jaxprof.base.units import and_more
 from jaxprof.base.values import frozen
-from jaxprof.events import (
-    COUNTED_BY_XLA,
-    PHASES,
-    SAMPLED_PHASES,
-    STARTUP_PHASES,
-    TextRecorded,
-    WarningRaised,
-)
+from jaxprof.events import COUNTED_BY_XLA, PHASES, SAMPLED_PHASES, STARTUP_PHASES, TextRecorded, WarningRaised
 from jaxprof.session import Run, Session
 from jaxprof.stats.blocks import Block, LaunchBlocks, middle
 from jaxprof.stats.comparison import TimeComparison

@@ -19,14 +19,7 @@ from jaxprof.engine.measure.control import Emit, Reporter, RunControl
 from jaxprof.engine.measure.failure import conclude
 from jaxprof.engine.measure.run import measure_workload
 from jaxprof.engine.protocol.request import RunRequest
-from jaxprof.events import (
-    Event,
-    RunClosed,
-    RunFinished,
-    RunPlanned,
-    RunSpec,
-    SamplesTaken,
-)
+from jaxprof.events import Event, RunClosed, RunFinished, RunPlanned, RunSpec, SamplesTaken
 from jaxprof.events.runs import in_pieces
 from jaxprof.stats.summary import summarise_run
 from jaxprof.workloads.callables import arguments_by_name, in_order, last_by_name, signature_of

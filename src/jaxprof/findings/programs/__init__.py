@@ -71,13 +71,7 @@ def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     if _NO_MEMORY.search(error):
         # needed only for this error
         from jaxprof.analysis.kernels.out_of_memory import read_out_of_memory
-        from jaxprof.findings.out_of_memory import (
-            ON_CHIP_FIX,
-            arrays_text,
-            figures_text,
-            held_text,
-            message_remedies,
-        )
+        from jaxprof.findings.out_of_memory import ON_CHIP_FIX, arrays_text, figures_text, held_text, message_remedies
 
         details, arrays_then = result.memory_ran_out
         said = read_out_of_memory(f"{error}\n{details}")

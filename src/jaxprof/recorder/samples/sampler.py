@@ -18,14 +18,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from jaxprof.events import (
-    ArraysCounted,
-    Compiled,
-    Event,
-    ProgramStopped,
-    SourceLocation,
-    WarningRaised,
-)
+from jaxprof.events import ArraysCounted, Compiled, Event, ProgramStopped, SourceLocation, WarningRaised
 from jaxprof.recorder.compiles.ledger import Ledger
 from jaxprof.recorder.guest import CollectorElsewhere, start_thread
 from jaxprof.recorder.profiler_use import ProfilerUse

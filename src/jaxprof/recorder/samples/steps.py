@@ -19,12 +19,7 @@ from types import CodeType, FrameType
 from jaxprof.events import StepsCounted, StepsTaken, TimedLine
 from jaxprof.events.programs import SPELL_EVENTS, hot_loop
 from jaxprof.recorder.cpython import HAS_MONITORING, IS_KNOWN, READS_ANYWHERE
-from jaxprof.recorder.samples.iterations import (
-    PROOFS,
-    MomentLog,
-    NumberLog,
-    counters_of,
-)
+from jaxprof.recorder.samples.iterations import PROOFS, MomentLog, NumberLog, counters_of
 from jaxprof.recorder.samples.loops import Loop
 from jaxprof.recorder.samples.monitored_loop import (
     BRIEF_SECONDS,

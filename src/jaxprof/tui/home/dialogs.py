@@ -16,17 +16,7 @@ from jaxprof.base.errors import JaxprofError, UsageError, unknown_name
 from jaxprof.base.files import with_home
 from jaxprof.base.text import safe
 from jaxprof.facts.devices import ListedDevice
-from jaxprof.tui.kit.dialogs import (
-    Choose,
-    Confirm,
-    Draw,
-    FormDialog,
-    FormField,
-    Option,
-    ReportDialog,
-    Texts,
-    ask_text,
-)
+from jaxprof.tui.kit.dialogs import Choose, Confirm, Draw, FormDialog, FormField, Option, ReportDialog, Texts, ask_text
 from jaxprof.tui.kit.table_columns import report_contents
 from jaxprof.workloads.model import Parameter, WorkloadInfo
 
