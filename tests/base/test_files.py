@@ -130,8 +130,8 @@ def test_a_file_has_a_limit(tmp_path, monkeypatch):
 
 def test_limits_that_cannot_be_read_are_refused(call, monkeypatch):
     for text, said in (
-        ("unpacked=lots", "is no limit"), ("hope=3", "is no limit"), ("unpacked", "is no limit"),
-        ("planes=-1", "is no limit"), ("file=99999999999999999999", "is too high"), ("depth=1001", "is too high"),
+        ("unpacked=lots", "is not a limit"), ("hope=3", "is not a limit"), ("unpacked", "is not a limit"),
+        ("planes=-1", "is not a limit"), ("file=99999999999999999999", "is too high"), ("depth=1001", "is too high"),
         (f"names={'9' * 400}", "is too high"),
     ):  # fmt: skip
         monkeypatch.setenv(limits.VARIABLE, text)

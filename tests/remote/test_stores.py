@@ -256,7 +256,7 @@ def test_local_pipes_and_devices_are_not_copied(tmp_path, make):
 
 @pytest.mark.parametrize("url", ["simplecache::file:///x", "reference://x", "zip://a::https://host/x", "cached://x"])
 def test_unbounded_file_systems_are_no_stores(url):
-    with pytest.raises(UsageError, match="is no store"):
+    with pytest.raises(UsageError, match="is not a store"):
         Mirror(RemoteUrl(url))
 
 

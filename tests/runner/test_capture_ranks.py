@@ -21,9 +21,9 @@ def test_a_window_is_of_those_that_are_named():
     rows("""
         4      4  of 4 processes the last one is 3
         3-1    0  runs backwards
-        first  4  'first' is no process
-        0,,1   4  is no process
-        all,0  4  'all' is no process
+        first  4  'first' is not a process
+        0,,1   4  is not a process
+        all,0  4  'all' is not a process
     """),
 )
 def test_what_is_refused(text, count, words):

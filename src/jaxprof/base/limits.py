@@ -115,7 +115,7 @@ def _read_limits(text: str) -> dict[str, int]:
         number = size_of(text_of_number)
         if number is None or name not in LIMITS:
             raise UsageError(
-                f"{VARIABLE}: {item[:60]!r} is no limit",
+                f"{VARIABLE}: {item[:60]!r} is not a limit",
                 f"Give NAME=NUMBER, such as unpacked=1GiB. Names: {', '.join(LIMITS)}.",
             )
         limit = LIMITS[name]

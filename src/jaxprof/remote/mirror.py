@@ -279,7 +279,7 @@ def _filesystem(remote: RemoteUrl) -> tuple[Any, str]:
         hint = f"{sys.executable} -m pip install 'fsspec>=2024.6'"
         raise UsageError(f"{remote.shown} needs fsspec, which is not installed", hint) from error
     if "::" in remote.url.partition("?")[0] or remote.scheme in _NO_STORES:
-        raise UsageError(f"{remote.shown} is no store", "Name the store itself: jaxprof keeps copies.")
+        raise UsageError(f"{remote.shown} is not a store", "Name the store itself: jaxprof keeps copies.")
     with _failures(remote):
         try:
             options = {}

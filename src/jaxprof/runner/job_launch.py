@@ -187,7 +187,7 @@ def read_ranks(text: str, count: int) -> list[range] | None:
         match = _RANGE.fullmatch(word)
         if match is None:
             raise UsageError(
-                f"cannot read --capture-ranks {text!r}: {word!r} is no process", "It looks like 0,4-7, or is `all`."
+                f"cannot read --capture-ranks {text!r}: {word!r} is not a process", "It looks like 0,4-7, or is `all`."
             )
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first or (count and last >= count):

@@ -36,7 +36,7 @@ def file_of(option: str) -> Path:
     another ending: pytest takes the word after the option as its value, a file of tests too."""
     path = Path(option)
     if path.suffix not in ("", EXTENSION) or path.is_dir():
-        raise pytest.UsageError(f"--jaxprof-save {option} is no session file. Write --jaxprof-save=NAME{EXTENSION}.")
+        raise pytest.UsageError(f"--jaxprof-save {option} is not a session file. Write --jaxprof-save=NAME{EXTENSION}.")
     return path.with_suffix(EXTENSION)
 
 

@@ -230,7 +230,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("open", "enter", "browse('open')", "Open", "Open or close the lane: a line for each thread and level"),
     )),
     "time_tree": KeyGroup("Nested times: passes, lines", (
-        Key("source", "enter", "choose", "Open", "Show the lines around this one; open or close what is no line"),
+        Key("source", "enter", "choose", "Open", "Show the lines around this one; open or close any other row"),
         Key("open", "space", "open", "Open row", "Open or close this row", HIDDEN),
         Key("open_all", "m:Z", "open_all", "Open all", "Open or close all"),
         Key("sort", "s", "sort", "Sort", "Switch between stages and passes as they nest"),

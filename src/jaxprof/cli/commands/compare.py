@@ -135,7 +135,7 @@ def command(files: tuple[str, ...], form: str, no_run: bool, tried: str | None, 
     if run and len(run) < len(targets):
         kept = next(target for target in targets if not target.is_code)
         if kept.kind not in (Kind.SESSION, Kind.PROFILE):
-            raise wrong_kind(kept, f"something that is run, as {run[0]},") or not_found(
+            raise wrong_kind(kept, f"something to run, such as {run[0]},") or not_found(
                 "workload, function or session", kept.word, names()
             )
         raise UsageError(

@@ -95,7 +95,7 @@ def command(file: str, python: Path | None, follow: bool, **words: Any) -> int |
             _import(folder, session_path, form, force=force)
         return None
     if _ADDRESS.fullmatch(file) and not os.path.exists(with_home(file)):
-        raise UsageError(f"{file} is no session", "If a profiler server listens there, add --seconds 2.")
+        raise UsageError(f"{file} is not a session", "If a profiler server listens there, add --seconds 2.")
     target = resolve(file, note, jobs=True)
     if words["keep"] or is_given("out"):
         refuse_others(

@@ -69,7 +69,7 @@ def command(words: tuple[str, ...], every: bool, schema: bool, form: str) -> Non
             f"--all already selects every kept session, and {names[0]} names one", "Leave out --all, or the names."
         )
     if len(sql.split()) < 2:
-        what = f"the last argument has to be SQL, and {sql!r} is none" if sql.strip() else "there is no SQL"
+        what = f"the last argument must be SQL, and {sql!r} is not" if sql.strip() else "there is no SQL"
         raise UsageError(what, f"Name a session, or --all, and then ask: {_EXAMPLE}")
     if not every and not names:
         raise UsageError("no session was named", f"Name a session, or --all, before the SQL: {_EXAMPLE}")

@@ -54,7 +54,7 @@ def _on_host(leaf: Any) -> tuple[str, np.ndarray[Any, Any]]:
         return str(leaf.dtype), np.asarray(jax.random.key_data(leaf))
     array = np.asarray(leaf)
     if array.dtype.hasobject:
-        raise TypeError(f"a result holds {type(leaf).__name__}, which is no array")
+        raise TypeError(f"a result holds {type(leaf).__name__}, which is not an array")
     name = str(array.dtype)
     if array.dtype.kind != "V":
         return name, array

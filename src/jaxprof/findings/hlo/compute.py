@@ -111,7 +111,7 @@ def tiny_kernels(scene: Scene) -> Iterator[Finding]:
 
 @check(
     "sizes that do not fill the matrix unit's tiles",
-    "Matrix units work on tiles; a size that is no multiple leaves a part of each last tile empty, or rules out "
+    "Matrix units work on tiles; a size that is not a multiple leaves a part of each last tile empty, or rules out "
     "the fastest kernels.",
     "Make the sizes multiples of the matrix unit's tile: a vocabulary of 50304 costs less than one of 50257.",
 )

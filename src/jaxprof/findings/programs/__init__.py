@@ -232,7 +232,7 @@ _PAUSES = {
 @check(
     "the program was paused",
     "A signal (SIGSTOP, ctrl+z, a read from the terminal in the background) paused the process until SIGCONT, or "
-    "its container was frozen, or the machine slept. That time is no line's work, and is left out of every share.",
+    "its container was frozen, or the machine slept. That time belongs to no line, and is left out of every share.",
     "Look for what paused it. Processes of a job that exchange data with it wait all that time.",
 )
 def paused(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:

@@ -42,7 +42,7 @@ _OTHER_OBJECT = (
 )
 _UNEQUAL_OBJECT = (
     "Its class has an __eq__ of its own, by which the object is another one: something that it compares has changed, "
-    "and is no plain value (an array, or an object without __eq__). Leave that out of __eq__ and __hash__ where the "
+    "and is not a plain value (an array, or an object without __eq__). Leave that out of __eq__ and __hash__ where the "
     "program does not depend on it, else pass it as an argument."
 )
 _LIBRARYS_OBJECT = (

@@ -126,7 +126,7 @@ def put(x):
     description=(
         "Two long arrays in, one out, two operations an element: nothing but memory traffic. Compiled, the time gives "
         "the bandwidth of the device's memory, which most other programs are bound by. Op by op, 3 c is written and "
-        "read once more. Mind the size: what fits in a cache measures the cache, and is no ceiling of the roofline."
+        "read once more. Mind the size: what fits in a cache measures the cache, and is not a ceiling of the roofline."
     ),
     inputs=["f32[n]", "f32[n]"],
     parameters=sizes(n="length of the arrays"),
