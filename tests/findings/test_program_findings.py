@@ -10,6 +10,7 @@ from golden import finding_text, held_cases
 from jaxprof import events as e
 from jaxprof.events.finding import Finding
 from jaxprof.findings import rank
+from jaxprof.findings.derive import largest_gap
 from jaxprof.findings.program_result import program_result
 from jaxprof.findings.programs.claims import Claims
 from jaxprof.report.program_words import condition
@@ -1049,6 +1050,35 @@ def test_a_wait_says_for_what_as_far_as_its_call_tells(call, said, at_most):
     assert said in waits.message
     assert waits.at_most == at_most
     assert "host_work" not in codes(*events)
+
+
+def on(platform):
+    devices = [{"id": f"{platform}:0", "platform": platform}]
+    return e.EnvironmentRead(run=made.RUN, python="3.13", numpy="2", devices=devices)
+
+
+def waited_after(seconds, **more):
+    return made.sampled(9, seconds, {"device_busy": seconds}, [{**AFTER, "seconds": seconds, **more}])
+
+
+@pytest.mark.parametrize(("line", "code"), [(SLEEP, "host_waits"), ({**PLOT, "seconds": 0.8}, "host_work")])
+def test_what_a_device_behind_the_loop_hides_saves_nothing(line, code):
+    """The device has 3 s left at the end of a loop whose iterations take 9 ms."""
+    events, behind = [made.compiled(), *loop(line, count=9)], [made.steps(1000, 9e-3), waited_after(3.0)]
+    assert codes(on("gpu"), *events, *behind) == []
+    gap, _ = largest_gap(None, made.result(on("gpu"), *events, *behind), [], "s")
+    assert "the device is 3.0 s behind the loop" in gap.reason
+    around = [{**line["at"][0], "loop_line": 80, "last_line": 110}]
+    for what_else in (
+        [made.steps(1000, 9e-3)],
+        [made.steps(1000, 9e-3), waited_after(0.008)],
+        [made.steps(2, 4.0), waited_after(3.0)],
+        [waited_after(3.0)],
+        [made.compiled("score"), *behind],  # which it may wait for
+        [made.steps(1000, 9e-3), waited_after(3.0, at=around)],  # once for each epoch
+    ):
+        assert codes(on("gpu"), *events, *what_else) == [code]
+    assert codes(on("cpu"), *events, *behind) == ([] if code == "host_waits" else [code]), "Python takes its processor"
 
 
 def test_a_line_that_mostly_runs_is_work_with_its_waits():

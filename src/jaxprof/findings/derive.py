@@ -16,6 +16,7 @@ from jaxprof.analysis.target import command
 from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe
 from jaxprof.base.units import and_more, counted, percent
+from jaxprof.base.units import seconds as duration
 from jaxprof.events.finding import Finding
 from jaxprof.findings import (
     MOST_ABSTENTIONS,
@@ -319,6 +320,7 @@ def largest_gap(
     if program is None:
         return _kernels_unexplained(session, explained, "", 1.0, name)
     from jaxprof.analysis.programs import DEVICE, WAIT_BOUND
+    from jaxprof.findings.programs.claims import Claims
 
     bound = program.verdict.otherwise or program.verdict
     part = (bound.kind or "").removesuffix("-bound")
@@ -349,6 +351,10 @@ def largest_gap(
     lines = ", ".join(located)
     again = record_again(program, "--capture-steps", "5") if part == DEVICE else command("open", name)
     shown = "only a capture shows which kernels take it" if part == DEVICE else "the cause is unknown"
+    if program.behind_seconds is not None and all(map(Claims(program).hides, spots)):
+        shown = (
+            f"the device is {duration(program.behind_seconds, 2)} behind the loop, and less of it would save nothing"
+        )
     waits = "is waited for" if part == DEVICE else "is spent"
     reason = f"{head}, unexplained: {percent(left / whole)} of it {waits} at {lines}; {shown}"
     return Abstention("unexplained", safe(reason), again), share * left / whole

@@ -28,7 +28,7 @@ from jaxprof.analysis.programs.spots import (
 from jaxprof.analysis.programs.steps import StepFigures
 from jaxprof.base.grouping import grouped, totals
 from jaxprof.base.values import field, frozen
-from jaxprof.events import STAGES, Compiled, EmptyCallTimed, ProgramSampled, SourceLocation
+from jaxprof.events import STAGES, Compiled, EmptyCallTimed, ProgramSampled, SampledLine, SourceLocation
 from jaxprof.events.programs import hot_loop
 
 _ASLEEP = re.compile(r"(^|\.)(sleep|select|poll|pause|sigwait|accept|recv|wait|join)\(\)$")
@@ -219,15 +219,30 @@ def outside_loop(windows: Sequence[ProgramSampled], key: LoopKey) -> OutsideLoop
 def wait_after(windows: Sequence[ProgramSampled], key: LoopKey) -> tuple[SourceLocation, float] | None:
     """Return the line outside a loop that waited longest for the device once the loop had begun, and the seconds of
     all such lines; None if no sample saw one."""
-    waits: dict[SourceLocation, float] = defaultdict(float)
+    waits = totals((line.location, line.seconds) for _, line in _waits_after(windows, key))
+    return (max(waits, key=lambda location: waits[location]), sum(waits.values())) if waits else None
+
+
+def queued_after(windows: Sequence[ProgramSampled], key: LoopKey) -> tuple[float, float]:
+    """Return the seconds for which the program waited for values once the loop had begun, outside of all loops, and the
+    number of samples that they rest on."""
+    took, samples = 0.0, 0.0
+    for window, line in _waits_after(windows, key):
+        if kind_of(line) == "sync" and not line.sites:
+            took += line.seconds
+            samples += window.samples * line.seconds / (window.monotonic_seconds - window.began_seconds)
+    return took, samples
+
+
+def _waits_after(windows: Sequence[ProgramSampled], key: LoopKey) -> Iterator[tuple[ProgramSampled, SampledLine]]:
+    """Yield the lines outside a loop that waited for the device once the loop had begun, with their window."""
     begun = False
     for window in windows:  # one ends where a loop first works
         inside = {at for at, site in enumerate(window.sites) if site.key == key}
         begun = begun or bool(inside)
         for line in window.lines if begun else ():
             if line.file and line.state == "device_busy" and not inside.intersection(line.sites):
-                waits[line.location] += line.seconds
-    return (max(waits, key=lambda location: waits[location]), sum(waits.values())) if waits else None
+                yield window, line
 
 
 def loop_figures(

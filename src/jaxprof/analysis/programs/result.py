@@ -527,6 +527,26 @@ class ProgramResult:
         return found
 
     @cached_property
+    def behind_seconds(self) -> float | None:
+        """Seconds of the hot loop's work that its device still had to do at the loop's end; None if the device may have
+        kept up with the loop, or if that is unknown.
+
+        Work is done in the order in which it is queued. A device that needs less time for an iteration than the host
+        has at most one of them left at the end; with more than that, it was busy from the first to the last, and the
+        loop would take as long if the host did nothing. Where the program calls other compiled functions, or loops
+        around this loop, it may have waited for other work.
+        """
+        from jaxprof.analysis.programs.loop_time import queued_after
+        from jaxprof.analysis.programs.verdict import LEAST_SAMPLES
+
+        key, times = self.hot.key, self.hot.times
+        called = {(row.function, row.defined_at) for row in self.compiles if not (row.op_by_op or row.library)}
+        if key is None or not times.count or len(called) != 1:
+            return None
+        took, samples = queued_after(self.sample_windows, key)
+        return took if samples >= LEAST_SAMPLES and took > times.seconds / times.count else None
+
+    @cached_property
     def pauses(self) -> tuple[Pause, ...]:
         """Pauses in which the process could not run, without the one that it is in."""
         return merge_pauses(self._sure_pauses, self.began_seconds)

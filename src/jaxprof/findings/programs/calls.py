@@ -249,7 +249,7 @@ def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     certain = library or largest is not None or _is_largest(loop)
     least = WRAPPED_SHARE if certain else CALLS_SHARE
     took = sum_seconds(calls)
-    saves = (1 - KEPT_SHARE) * took
+    saves = (1 - KEPT_SHARE) * sum_seconds(spot for spot in calls if not claims.hides(spot))
     if not calls or took < least * claims.loop or not claims.worth(saves, sum_samples(calls)):
         return
     rate = loop.times.per_second  # timing its lines makes a brief iteration longer

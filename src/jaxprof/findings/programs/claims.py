@@ -73,6 +73,15 @@ class Claims:
         """Seconds of the hot loop without its compilations, which are findings of their own."""
         return self.result.hot.seconds - self.result.hot.parts.get(COMPILE, 0.0)
 
+    def hides(self, spot: Spot) -> bool:
+        """Return whether time of the hot loop is hidden behind its device, which is behind the loop. Python that runs
+        is not where the device is made of the same processors, nor is what a compiled function calls."""
+        loop, known = self.result.hot, self.result.run.environment is not None
+        beside = spot.state == "waiting" or (known and not loop.shares_processors)
+        if self.result.behind_seconds is None or not beside:
+            return False
+        return loop.part(spot) != DEVICE and spot.kind != "callback"
+
     def free_spots(self, spots: Iterable[Spot]) -> list[Spot]:
         return [spot for spot in spots if spot not in self.taken]
 
@@ -188,7 +197,7 @@ def finding_of_lines(
         lines_of(result, spots),
         own_fix=own_fix,
         seconds=took,
-        saves_seconds=saves,
+        saves_seconds=saves * _visible_share(claims, spots),
         estimate=True,
     )
 
@@ -232,7 +241,14 @@ def is_large_part(claims: Claims, spots: Sequence[Spot]) -> bool:
 
 def is_worth_changing(result: ProgramResult, claims: Claims, spots: Sequence[Spot], saves: float) -> bool:
     """Return whether there are spots, which take a part of the loop that is worth changing, and enough is saved."""
-    return bool(spots) and is_large_part(claims, spots) and claims.worth(saves, sum_samples(spots))
+    if not spots or not is_large_part(claims, spots):
+        return False
+    return claims.worth(saves * _visible_share(claims, spots), sum_samples(spots))
+
+
+def _visible_share(claims: Claims, spots: Sequence[Spot]) -> float:
+    """Return the share of the spots' time that is not hidden behind the device."""
+    return 1 - sum_seconds(spot for spot in spots if claims.hides(spot)) / sum_seconds(spots)
 
 
 def in_each_iteration(result: ProgramResult, spots: Sequence[Spot]) -> bool:
