@@ -11,7 +11,8 @@ Prints, and holds against limits (exit code 1 past one):
 - of that module the first page of kernels, in a process that has just started, under 2 s, and its kernels, barriers and
   findings under 20 s;
 - of a module whose instructions all stand in the entry, half of the operands far away, the ten largest kernels, all
-  kernels as text and as JSON, at most 2, 5 and 3 times as long as jaxlib's reader takes for the same text;
+  kernels as text, and the answer in JSON, which has fifty and counts the others, at most 2, 3 and 3 times as long as
+  jaxlib's reader takes for the same text;
 - of that module the table of kernels, sorted, filtered and grouped in each way: the origins of all kernels under 5 s,
   each way after that, which a key waits for, under 1 s, and the memory of it all under 4.3 times the text.
 
@@ -40,7 +41,7 @@ if not any((Path(one) / "jaxprof").is_dir() for one in os.environ.get("PYTHONPAT
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 SLOWEST_RATIO = 8.0
-SLOWEST_LISTING_RATIOS = {"ten kernels": 2.0, "all kernels": 5.0, "JSON": 3.0}
+SLOWEST_LISTING_RATIOS = {"ten kernels": 2.0, "all kernels": 3.0, "JSON": 3.0}
 LONGEST_INDEX_SECONDS = 1.0
 LARGEST_MEMORY_RATIO = 4.0
 LONGEST_PAGE_SECONDS = 2.0

@@ -151,7 +151,7 @@ class Ranking:
         self._measured = measured or {}
         self._columns: dict[str, array[float]] = {}
         self._origins: OriginColumns | None = None
-        if any(self.self_seconds(kernel) is not None for kernel in kernels if kernel.name in self._measured):
+        if measured and any(self.self_seconds(kernel) is not None for kernel in kernels if kernel.name in measured):
             self.basis = "measured"
         else:
             known = self.device is not None and any(self.least(kernel) is not None for kernel in kernels)
@@ -176,10 +176,16 @@ class Ranking:
         """Return one of `FIGURES` over all executions, indexed by kernel number; NaN if unknown."""
         figures = self._columns.get(name)
         if figures is None:
-            figure = FIGURES[name] if self._measured else _once_for_alike(FIGURES[name])
-            unknown = math.nan
-            values = (figure(self, kernel) for kernel in self.kernels)
-            figures = self._columns[name] = array("d", (unknown if value is None else value for value in values))
+            figure, known = FIGURES[name], dict[Hashable, float]()
+            figures = self._columns[name] = array("d")
+            for kernel in self.kernels:
+                # What was measured is each kernel's own; else those that are alike and run as often have one figure.
+                form = kernel if self._measured else (kernel.likeness, kernel.count)
+                value = known.get(form)
+                if value is None:
+                    read = figure(self, kernel)
+                    value = known[form] = math.nan if read is None else read
+                figures.append(value)
         return figures
 
     def share_of(self, weight: float | None) -> float | None:
@@ -265,19 +271,6 @@ def ranking_on(
     has_step = not measured and len(kernels) <= 20_000
     step = step_time(module, machine) if has_step else None
     return Ranking(kernels, machine, measured, exchanges(module, machine), step)
-
-
-def _once_for_alike(figure: Callable[[Ranking, Kernel], float | None]) -> Callable[[Ranking, Kernel], float | None]:
-    """Return `figure`, computed once for all kernels that are alike and run as often. Not for what was measured."""
-    known: dict[Hashable, float | None] = {}
-
-    def read(ranking: Ranking, kernel: Kernel) -> float | None:
-        form = kernel.likeness, kernel.count
-        if form not in known:
-            known[form] = figure(ranking, kernel)
-        return known[form]
-
-    return read
 
 
 FIGURES: dict[str, Callable[[Ranking, Kernel], float | None]] = {
