@@ -1,6 +1,6 @@
 # about: the energy of atoms from their distances, the differences summed over the last axis
 # cause: a sum over a short last axis
-# expect: pairwise_sum
+# expect: unvectorised
 # run: energy
 # mended: energy_by_coordinates
 import jax.numpy as jnp

@@ -1,7 +1,7 @@
 # about: predictions of a Gaussian process with the inverse of its covariance
 # cause: an inverse in place of a solution
 # expect: inverse_product
-# allow: pairwise_sum
+# allow: unvectorised
 # run: predict
 # mended: predict_by_solving
 # targets: h100

@@ -221,16 +221,36 @@ CASES = {
         (False, jax.grad(lambda w, x: (jnp.convolve(x, w) ** 2).sum()), "f32[9] f32[20000]"),
         (False, lambda x, w: jax.scipy.signal.fftconvolve(x, w, mode="same"), "f32[200000] f32[2001]"),
     ],
-    "pairwise_sum": [
+    "unvectorised": [
         (True, lambda x, y: ((x[:, None] - y) ** 2).sum(-1), "f32[2000,16] f32[500,16]"),
         (True, lambda x: jnp.linalg.norm(x[:, None] - x[None], axis=-1), "f32[2000,3]"),
         (True, jax.vmap(lambda x, y: ((x - y) ** 2).sum(-1), in_axes=(0, None)), "f32[2000,16] f32[500,16]"),
+        (True, lambda x: x / jnp.linalg.norm(x, axis=-1, keepdims=True), "f32[500000,3]"),
+        (True, lambda x: jax.nn.softmax(x, axis=-1), "f32[500000,4]"),
+        (True, lambda x: jnp.argmax(x, axis=-1), "f32[64,50000]"),
+        (True, lambda x: (x * x + 1) ** -1.5, "f32[1000000]"),
+        (True, lambda a, b: a @ b, "s8[300,300] s8[300,300]"),
+        (True, lambda a, b: a @ b, "f32[2000,4,4] f32[2000,4,4]"),
         (False, lambda x, y: ((x - y) ** 2).sum(-1), "f32[20000,16] f32[20000,16]"),
-        (False, lambda x, y: ((x - y[0]) ** 2).sum(-1), "f32[20000,16] f32[500,16]"),
         (False, lambda x, y: sum((x[:, None, k] - y[:, k]) ** 2 for k in range(3)), "f32[2000,3] f32[500,3]"),
         (False, lambda x, y: (x * x).sum(1)[:, None] + (y * y).sum(1) - 2 * x @ y.T, "f32[2000,16] f32[500,16]"),
         (False, lambda x, y, a: ((x[:, None] - y) ** 2).sum(-1)[0, 0] * (a @ a),
          "f32[40,3] f32[40,3] f32[500,500]"),
+        (False, lambda x: x / jnp.sqrt(sum(x[:, k] ** 2 for k in range(3)))[:, None], "f32[500000,3]"),
+        (False, lambda x: jax.nn.softmax(x, axis=0), "f32[4,500000]"),
+        (False, lambda x: jax.nn.softmax(x, axis=-1), "f32[5000,400]"),
+        (False, lambda x: jnp.where(x == x.max(-1, keepdims=True), jnp.arange(50000), 50000).min(-1), "f32[64,50000]"),
+        (False, lambda x, a: (jnp.argmax(x, axis=-1), a @ a), "f32[64,100] f32[500,500]"),
+        (False, lambda x: jnp.argmax(x, axis=-1), "f32[100000,16]"),
+        (False, lambda x: lax.rsqrt(x * x + 1) ** 3, "f32[1000000]"),
+        (False, lambda x: (x * x + 1) ** -2, "f32[1000000]"),
+        (False, lambda x: jnp.abs(x) ** 1.7, "f32[1000000]"),
+        (False, lambda a, b: jnp.matmul(a, b, preferred_element_type=jnp.int32), "s8[300,300] s8[300,300]"),
+        (False, lambda a, b: a @ b, "f32[2000,3,3] f32[2000,3,3]"),
+        (False, lambda a, b: a @ b, "f32[2000,64,64] f32[2000,64,64]"),
+        (False, lambda a, b: a @ b, "f32[2000,4,4] f32[4,4]"),
+        (False, lambda a, b: sum(a[..., :, k, None] * b[..., k, None, :] for k in range(4)),
+         "f32[2000,4,4] f32[2000,4,4]"),
     ],
     "cumulative_sum": [
         (True, lambda a: jnp.cumsum(a, axis=0), "f32[360,5000]"),
@@ -309,7 +329,7 @@ def test_padding_of_a_cumulative_sum_is_no_finding(form):
 
 
 def test_sums_of_cpus_are_no_findings_for_gpus():
-    assert "pairwise_sum" not in said(lambda x: jnp.linalg.norm(x[:, None] - x[None], axis=-1), "f32[2000,3]", "gpu")
+    assert "unvectorised" not in said(lambda x: jnp.linalg.norm(x[:, None] - x[None], axis=-1), "f32[2000,3]", "gpu")
     assert "cumulative_sum" not in said(lambda a: jnp.cumsum(a, axis=0), "f32[360,5000]", "gpu")
 
 

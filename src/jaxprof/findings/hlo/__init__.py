@@ -12,7 +12,7 @@ from dataclasses import replace
 from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding
 from jaxprof.findings import rank
-from jaxprof.findings.hlo import algorithms, compute, draws, loops, traffic, transforms
+from jaxprof.findings.hlo import algorithms, compute, cpu, draws, loops, traffic, transforms
 from jaxprof.findings.hlo.scene import Scene
 from jaxprof.hlo.kernels.cost import NOTHING
 from jaxprof.hlo.kernels.kernels import Kernel, totals
@@ -24,7 +24,7 @@ CHECKS = (
     traffic.broadcast_materialised, compute.tiny_kernels, traffic.padding, compute.odd_sizes,
     compute.rematerialisation, traffic.large_constant, traffic.unused_output, traffic.host_transfer,
     compute.small_loop_body, compute.attention_scores, algorithms.whole_sort, algorithms.inverse_product,
-    algorithms.product_order, algorithms.diagonal_product, algorithms.direct_convolution, algorithms.pairwise_sum,
+    algorithms.product_order, algorithms.diagonal_product, algorithms.direct_convolution, cpu.unvectorised,
     traffic.lost_donation, compute.upcast_product, compute.precise_product, traffic.resharding,
     transforms.grouped_convolution, transforms.small_decompositions, transforms.column_gather,
     transforms.one_hot_product, draws.random_bits, draws.rejection_sampling, transforms.costly_backward,

@@ -12,7 +12,7 @@ from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding
 from jaxprof.findings.hlo.scene import WORTH, Scene, check, flops_of, lines_of, module_finding, total
 from jaxprof.hlo.kernels import ELEMENTWISE, SAME_PLACE
-from jaxprof.hlo.kernels.cost import combiner_of, dimension_labels, windows
+from jaxprof.hlo.kernels.cost import dimension_labels, windows
 from jaxprof.hlo.kernels.cost.library import is_any_product, product_sizes
 from jaxprof.hlo.kernels.dataflow import Value, downstream, origin_through, sources
 from jaxprof.hlo.kernels.kernels import Kernel
@@ -374,56 +374,6 @@ def _flops_by_fft(value: Value) -> float:
     batch = result.dimensions[labels[2].index("b")]
     # A complex multiplication and addition take 8 FLOPs, and half the frequencies of real numbers suffice.
     return length * (planes * _FFT_FLOPS * log2(max(2, length)) + 4 * batch * kernels)
-
-
-@check(
-    "differences of all pairs, summed over a short last axis",
-    "XLA for CPUs adds up the numbers along the last axis one by one, and vectorises nothing.",
-    "Write a few coordinates out, sum((x[:, None, k] - y[:, k]) ** 2 for k in range(d)): 5 to 80 times as fast for 2 "
-    "to 8. Of more, (x * x).sum(1)[:, None] + (y * y).sum(1) - 2 * x @ y.T is one product; distances that are small "
-    "beside the coordinates lose digits in it.",
-    saves="part",
-)
-def pairwise_sum(scene: Scene) -> Iterator[Finding]:
-    if scene.platform != "cpu" or " subtract(" not in scene.module.text:
-        return
-    found = {}
-    for kernel in scene.kernels:
-        if {"reduce", "subtract"} <= scene.opcodes(kernel) and not kernel.path.direction:
-            pairs = [pair for value in values_of(kernel.instruction) if (pair := _pairs(value)) is not None]
-            if pairs:
-                found[kernel] = pairs[0]
-    if not found or (share := scene.share(found)) < WORTH:
-        return
-    first = max(found, key=scene.work)
-    rows, columns, depth = found[first]
-    yield module_finding(
-        f"differences of {integer(rows)} × {integer(columns)} pairs are summed over {counted(depth, 'coordinate')}: "
-        f"{percent(share)} of the program's work",
-        tuple(kernel.name for kernel in sorted(found, key=scene.work, reverse=True)),
-    )
-
-
-def _pairs(reduction: Value) -> tuple[int, int, int] | None:
-    """Return the numbers of rows, of columns and of coordinates, if the value is a sum of squared differences over the
-    last axis for each pair of rows."""
-    if reduction.opcode != "reduce" or combiner_of(reduction.instruction) != "add":
-        return None
-    squared = next(iter(sources(reduction)), None)
-    if squared is None or reduction.instruction.integers("dimensions") != (squared.shape.rank - 1,):
-        return None
-    factors = sources(squared)
-    is_square = squared.opcode == "multiply" and len(factors) == 2 and factors[0].key == factors[1].key
-    difference = factors[0] if is_square else None
-    if difference is None or difference.opcode != "subtract":
-        return None
-    sides = [origin_through(side, SAME_PLACE | {"broadcast"}) for side in sources(difference)]
-    depth = difference.shape.dimensions[-1]
-    if len(sides) != 2 or sides[0] is None or sides[1] is None or depth < 2:
-        return None
-    rows, columns = (side.elements // depth for side in sides if side is not None)
-    is_all_pairs = rows * columns * depth == difference.elements and min(rows, columns) >= _LEAST_DIAGONAL
-    return (rows, columns, depth) if is_all_pairs else None
 
 
 @check(

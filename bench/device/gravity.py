@@ -1,0 +1,24 @@
+# about: accelerations towards a centre, by a power
+# cause: a power with half a number for its exponent
+# expect: unvectorised
+# run: towards
+# mended: towards_by_roots
+import jax
+import jax.numpy as jnp
+
+
+def towards(x, y, z):
+    scale = -((x * x + y * y + z * z + 1e-3) ** -1.5)  # <- cause
+    return jnp.stack([scale * x, scale * y, scale * z])
+
+
+def towards_inputs(random):
+    return tuple(random.standard_normal((3, 500_000), dtype="float32"))
+
+
+def towards_by_roots(x, y, z):
+    scale = -(jax.lax.rsqrt(x * x + y * y + z * z + 1e-3) ** 3)
+    return jnp.stack([scale * x, scale * y, scale * z])
+
+
+towards_by_roots_inputs = towards_inputs

@@ -1,0 +1,182 @@
+"""Findings about forms of an operation that XLA for CPUs computes one number at a time, though an equal form is
+vectorised.
+
+The ratios are of times on two cores with AVX2, of jax 0.10.2 and 0.12, on a busy machine; they agree to a factor of two
+or three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from math import prod
+
+from jaxprof.base.units import counted, integer, percent
+from jaxprof.events.finding import Finding
+from jaxprof.findings.hlo.scene import WORTH, Scene, check, lines_of, module_finding
+from jaxprof.hlo.kernels import SAME_PLACE
+from jaxprof.hlo.kernels.cost import combiner_of, is_product
+from jaxprof.hlo.kernels.cost.library import operand_axes, product_sizes
+from jaxprof.hlo.kernels.dataflow import Value, origin_through, sources
+from jaxprof.hlo.kernels.kernels import Kernel
+from jaxprof.hlo.kernels.kinds import values_of
+
+_BYTES_A_NUMBER = 32
+"""Bytes that memory moves while two cores compute one number by itself: some 3 ns of 3 to 10 that were measured."""
+_LONG = 8
+"""Longest last axis whose numbers are written out: 5 to 20 times as fast up to it, and from 12 on hardly."""
+_NUMBERS_A_ROW = 1.5
+"""What one sum over a short axis takes, in numbers by themselves: 4.5 ns for 4 to 8 coordinates, 5 to 10 for 2."""
+_COMPARED = 32
+"""Fewest numbers in a row of which an argmax is slow, 4 to 8 ns for each; those of 16 are compared as fast as a maximum
+takes them."""
+_PAIRS = 32
+"""Fewest rows on each side of which all pairs are taken."""
+
+
+@check(
+    "a form that XLA for CPUs does not vectorise",
+    "It is computed one number at a time, or by a call of a library for each small matrix. An equal form is computed "
+    "for many numbers at once, 3 to 100 times as fast.",
+    "Write it in the other form, on CPUs.",
+    saves="part",
+)
+def unvectorised(scene: Scene) -> Iterator[Finding]:
+    if scene.platform != "cpu":
+        return
+    for opcodes, form in _FORMS.items():
+        works: dict[Kernel, float] = {}
+        found: list[tuple[float, Value, str, str]] = []
+        for kernel in scene.kernels:
+            if scene.opcodes(kernel).isdisjoint(opcodes):
+                continue
+            for value in values_of(kernel.instruction):
+                if value.opcode in opcodes and (slow := form(value)) is not None:
+                    what, fix, alone = slow
+                    works[kernel] = max(scene.work(kernel), _BYTES_A_NUMBER * alone * (kernel.count or 1))
+                    found.append((works[kernel], value, what, fix))
+        share = scene.share(works, sum(works.values()))
+        if not found or share < WORTH:
+            continue
+        _, worst, what, fix = max(found, key=lambda each: each[0])
+        names = tuple(kernel.name for kernel in sorted(works, key=lambda kernel: -works[kernel]))
+        message = f"{what}: about {percent(share)} of the program's work, in {counted(len(names), 'kernel')}"
+        yield replace(module_finding(message, names), own_fix=fix, places=lines_of([worst]))
+
+
+# Each returns what is slow, the form in its place, and how many numbers are computed by themselves.
+_Slow = tuple[str, str, float]
+
+
+def _reduction(value: Value) -> _Slow | None:
+    """Find an argmax, and a sum, product, maximum or minimum over a short last axis."""
+    operands = [each for each in sources(value) if each.shape.rank]
+    axes = value.instruction.integers("dimensions")
+    if not operands or not axes:
+        return None
+    reduced = operands[0].shape
+    length = prod(reduced.dimensions[axis] for axis in axes if axis < reduced.rank)
+    if len(operands) == 2:
+        if operands[1].opcode != "iota" or length < _COMPARED:
+            return None
+        return (
+            f"an argmax or argmin over {integer(length)} numbers compares them one by one",
+            "Where no number is NaN: jnp.where(x == x.max(-1, keepdims=True), jnp.arange(n), n).min(-1) is "
+            "jnp.argmax(x, -1); 5 to 9 times as fast.",
+            reduced.elements,
+        )
+    layout = reduced.layout
+    last = layout.minor_to_major[0] if layout and layout.minor_to_major else reduced.rank - 1
+    if len(operands) != 1 or axes != (last,) or length < 2:
+        return None
+    rows = reduced.elements // length
+    if (pairs := _pairs(operands[0])) is not None:
+        first, second = pairs
+        written = "sum((x[:, None, k] - y[:, k]) ** 2 for k in range(d)) has the same result"
+        product = (
+            "(x * x).sum(1)[:, None] + (y * y).sum(1) - 2 * x @ y.T is one product. Distances that are small beside "
+            "the coordinates lose digits in it"
+        )
+        return (
+            f"differences of {integer(first)} x {integer(second)} pairs are summed over {length} coordinates",
+            f"Write the coordinates out: {written}." if length <= _LONG else f"Multiply: {product}.",
+            _NUMBERS_A_ROW * rows,
+        )
+    if length > _LONG or combiner_of(value.instruction) not in ("add", "multiply", "maximum", "minimum"):
+        return None
+    return (
+        f"a last axis of {length} is reduced one number after the other",
+        "Write the few numbers out: sum(x[..., k] for k in range(n)) for x.sum(-1), functools.reduce(jnp.maximum, "
+        "[x[..., k] for k in range(n)]) for x.max(-1); 5 to 20 times as fast.",
+        _NUMBERS_A_ROW * rows,
+    )
+
+
+def _pairs(squared: Value) -> tuple[int, int] | None:
+    """Return the numbers of rows on both sides, if the value is the squared differences of all pairs of rows."""
+    factors = sources(squared)
+    if squared.opcode != "multiply" or len(factors) != 2 or factors[0].key != factors[1].key:
+        return None
+    difference = factors[0]
+    sides = [origin_through(side, SAME_PLACE | {"broadcast"}) for side in sources(difference)]
+    depth = difference.shape.dimensions[-1]
+    if difference.opcode != "subtract" or len(sides) != 2 or not depth:
+        return None
+    rows, columns = (side.elements // depth if side is not None else 0 for side in sides)
+    is_all_pairs = rows * columns * depth == difference.elements and min(rows, columns) >= _PAIRS
+    return (rows, columns) if is_all_pairs else None
+
+
+def _power(value: Value) -> _Slow | None:
+    """Find a power with an odd half for its exponent; XLA itself multiplies for whole ones."""
+    exponent = origin_through(next(iter(sources(value)[1:]), None), SAME_PLACE | {"broadcast"})
+    if exponent is None or exponent.opcode != "constant":
+        return None
+    try:
+        halves = 2 * float(exponent.instruction.literal)
+    except ValueError:
+        return None
+    if halves % 2 != 1 or not 1 < abs(halves) <= 9:
+        return None
+    return (
+        f"x ** {halves / 2:g} is computed as a power",
+        "Take a root and multiply: x * jnp.sqrt(x) for x ** 1.5, jax.lax.rsqrt(x) ** 3 for x ** -1.5; 10 to 40 times "
+        "as fast.",
+        value.elements,
+    )
+
+
+def _product(value: Value) -> _Slow | None:
+    """Find products of narrow integers, and of many matrices that are too small for a library."""
+    dtype = value.shape.leaves()[0].dtype if value.shape.is_tuple else value.shape.dtype
+    sizes, axes = product_sizes(value.instruction), operand_axes(value.instruction, 0)
+    left = value.instruction.operand(0)
+    if not is_product(value.instruction) or sizes is None or axes is None or left is None:
+        return None
+    batch, rows, columns = sizes
+    depth = left.shape.elements // max(1, batch * rows)
+    if dtype in ("s8", "u8", "s16", "u16"):
+        return (
+            f"a product of integers in {8 if dtype.endswith('8') else 16} bits is computed one number after the other",
+            "Sum up in 32 bits, jnp.matmul(a, b, preferred_element_type=jnp.int32), where it cannot overflow either: "
+            "5 to 70 times as fast. Convert to float32 if all sums are below 2 ** 24.",
+            batch * rows * columns * depth / 8,
+        )
+    # 2 x 2 and 3 x 3 are written out by XLA itself, and from 8 x 8 on a call is worth it.
+    is_small = max(rows, columns, depth) < _LONG and depth >= 4 and max(rows, columns) >= 4 and min(rows, columns) > 1
+    if batch < _PAIRS or not is_small:
+        return None
+    return (
+        f"{integer(batch)} products of {rows} x {depth} by {depth} x {columns} matrices are as many calls of a library",
+        "Write the short sum out: sum(a[..., :, k, None] * b[..., k, None, :] for k in range(n)) for a @ b; 15 to 100 "
+        "times as fast. One matrix for the whole batch needs none of it.",
+        250 * batch,
+    )
+
+
+_FORMS: Mapping[frozenset[str], Callable[[Value], _Slow | None]] = {
+    frozenset({"reduce"}): _reduction,
+    frozenset({"power"}): _power,
+    frozenset({"dot"}): _product,
+}
+"""What looks for slow forms among operations of these opcodes."""
