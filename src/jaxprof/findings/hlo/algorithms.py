@@ -168,7 +168,7 @@ def product_order(scene: Scene) -> Iterator[Finding]:
     chains.sort(key=lambda chain: -scene.work(chain.first))
     other = sum(chain.other_flops * (chain.first.count or 1) for chain in chains)
     yield module_finding(
-        f"{counted(len(chains), 'product')} of three arrays: {scaled(flops_of(kernels), 'FLOP')} a run, "
+        f"{counted(len(chains), 'product')} of three arrays: {scaled(flops_of(kernels), 'FLOP')} a call, "
         f"{percent(share)} of the program's work, and {scaled(other, 'FLOP')} in the other order",
         tuple(dict.fromkeys(kernel.name for chain in chains for kernel in (chain.first, chain.second))),
     )
@@ -258,7 +258,7 @@ def diagonal_product(scene: Scene) -> Iterator[Finding]:
         else f"of which only the diagonal is read: 1 in {integer(size)} of its numbers"
     )
     yield module_finding(
-        f"{counted(len(kernels), 'product')} {what}; {scaled(flops_of(kernels), 'FLOP')} a run, {percent(share)} of "
+        f"{counted(len(kernels), 'product')} {what}; {scaled(flops_of(kernels), 'FLOP')} a call, {percent(share)} of "
         "the program's work",
         tuple(kernel.name for kernel in kernels),
     )
@@ -347,7 +347,7 @@ def direct_convolution(scene: Scene) -> Iterator[Finding]:
         return
     kernels = sorted(by_fft, key=scene.work, reverse=True)
     found = module_finding(
-        f"{counted(len(kernels), 'convolution')} of a long window: {scaled(flops_of(kernels), 'FLOP')} a run, "
+        f"{counted(len(kernels), 'convolution')} of a long window: {scaled(flops_of(kernels), 'FLOP')} a call, "
         f"{percent(share)} of the program's work; by FFT about {scaled(sum(by_fft.values()), 'FLOP')}",
         tuple(kernel.name for kernel in kernels),
     )
@@ -397,7 +397,7 @@ def cumulative_sum(scene: Scene) -> Iterator[Finding]:
     kernels.sort(key=scene.work, reverse=True)
     found = module_finding(
         f"a cumulative sum takes {counted(len(kernels), 'kernel')}, some of which only move its axis to the end: "
-        f"{bytes_(sum(map(total, kernels)))} a run, {percent(share)} of the program's work",
+        f"{bytes_(sum(map(total, kernels)))} a call, {percent(share)} of the program's work",
         tuple(kernel.name for kernel in kernels),
     )
     yield replace(found, places=lines_of(Value(kernel.instruction) for kernel in kernels))

@@ -13,7 +13,7 @@ from dataclasses import replace
 from jaxprof.base.grouping import grouped
 from jaxprof.base.units import bytes_, counted, integer, percent, scaled
 from jaxprof.events.finding import Finding
-from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, flops_of, gather, lines_of, module_finding, total
+from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, flops_of, join, lines_of, module_finding, total
 from jaxprof.hlo.kernels.cost.library import is_any_product
 from jaxprof.hlo.kernels.dataflow import Value, origin_through, same_elements, sources, upstream
 from jaxprof.hlo.kernels.execution import Execution, functions_of_calls
@@ -138,7 +138,7 @@ def odd_sizes(scene: Scene) -> Iterator[Finding]:
             sizes += [str(size) for size in odd]
     if kernels:
         named = ", ".join(list(dict.fromkeys(sizes))[:6])
-        yield from gather(kernels, "GEMM has", "GEMMs have", f"sizes that do not fill whole tiles ({named})")
+        yield from join(kernels, "GEMM has", "GEMMs have", f"sizes that do not fill whole tiles ({named})")
 
 
 _GPU_MULTIPLE = {"f32": 4, "f64": 2, "s8": 16, "u8": 16, "f8e4m3fn": 16, "f8e5m2": 16}
@@ -158,7 +158,7 @@ def rematerialisation(scene: Scene) -> Iterator[Finding]:
     flops = flops_of(kernels)
     share = f" ({percent(flops / whole)} of all FLOPs)" if (whole := flops_of(scene.kernels)) else ""
     rest = f"values that the forward pass did not keep: {scaled(flops, 'FLOP')}{share}, {{bytes}} a call"
-    yield from gather(kernels, "kernel recomputes", "kernels recompute", rest)
+    yield from join(kernels, "kernel recomputes", "kernels recompute", rest)
 
 
 @check(
@@ -231,7 +231,7 @@ def upcast_product(scene: Scene) -> Iterator[Finding]:
             for value in values_of(kernel.instruction)
         )
     ]
-    yield from gather(
+    yield from join(
         kernels, "product computes", "products compute",
         "in float32 with operands converted from 16-bit floats: {bytes} a call",
     )  # fmt: skip
@@ -257,7 +257,7 @@ def precise_product(scene: Scene) -> Iterator[Finding]:
         and (not kernel.op_name or _PRODUCT.match(kernel.path.primitive))
     ]
     words = ", ".join(dict.fromkeys(kernel.precision for kernel in kernels))
-    yield from gather(kernels, "float32 product", "float32 products", f"at precision {words}: {{bytes}} a call")
+    yield from join(kernels, "float32 product", "float32 products", f"at precision {words}: {{bytes}} a call")
 
 
 def _products(scene: Scene) -> list[Kernel]:

@@ -234,7 +234,7 @@ class _Branch:
                 if not stack and not done:
                     continue  # XLA's own: a copy, a change of layout
                 if kernel is not None:
-                    self.works[kernel] = self.works.get(kernel, 0.0) + scene.computing(kernel, done)
+                    self.works[kernel] = self.works.get(kernel, 0.0) + scene.flops_as_bytes(kernel, done)
             self.operations += done
             if stack and done > most:
                 most, self.frame = done, own_frame(stack)

@@ -130,7 +130,7 @@ class Scene:
     def work(self, kernel: Kernel) -> float:
         """Return the work of a kernel in one call: the bytes that memory moves in the kernel's least time."""
         least = max(sum(self.operand_traffic(kernel)), _LAUNCH_BYTES.get(self.platform, 0))
-        return max(least, self.computing(kernel, operations(kernel))) * (kernel.count or 1)
+        return max(least, self.flops_as_bytes(kernel, operations(kernel))) * (kernel.count or 1)
 
     def share_of(self, works: Mapping[Kernel, float]) -> float:
         """Return the share of the module's work in `works`, the given work of some kernels. If one of them runs an
@@ -140,7 +140,7 @@ class Scene:
         part = sum(work for kernel, work in works.items() if kernel.count is None or not unknown)
         return part / whole if whole else 0.0
 
-    def computing(self, kernel: Kernel, flops: float) -> float:
+    def flops_as_bytes(self, kernel: Kernel, flops: float) -> float:
         """Return the bytes that memory moves while a kernel computes so much."""
         rates = _FLOPS_PER_BYTE.get(self.platform, _FLOPS_PER_BYTE["cpu"])
         return flops / rates[2 if kernel.kind == "sort" else not kernel.uses_matrix_units]
@@ -169,15 +169,16 @@ def flops_of(kernels: Iterable[Kernel]) -> float:
 
 
 def total(kernel: Kernel) -> int:
+    """Return the bytes that all executions move; those of one if their number is unknown."""
     return kernel.bytes * (kernel.count or 1)
 
 
-def gather(kernels: Sequence[Kernel], one: str, many: str, rest: str) -> Iterator[Finding]:
-    """Yield one finding over all the kernels that show it, as `gather_sizes` does with their traffic."""
-    yield from gather_sizes([(total(kernel), kernel.name) for kernel in kernels], one, many, rest)
+def join(kernels: Sequence[Kernel], one: str, many: str, rest: str) -> Iterator[Finding]:
+    """Yield one finding over all the kernels that show it, as `join_sizes` does with their traffic."""
+    yield from join_sizes([(total(kernel), kernel.name) for kernel in kernels], one, many, rest)
 
 
-def gather_sizes(sizes: Sequence[tuple[int, str]], one: str, many: str, rest: str) -> Iterator[Finding]:
+def join_sizes(sizes: Sequence[tuple[int, str]], one: str, many: str, rest: str) -> Iterator[Finding]:
     """Yield one finding over everything that shows it, each with its bytes and its name; `one` or `many` follows their
     number, and `rest` has a placeholder for the sum of their bytes."""
     if not sizes:

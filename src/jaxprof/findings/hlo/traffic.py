@@ -16,7 +16,7 @@ from jaxprof.base.units import bytes_, counted, percent
 from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding
 from jaxprof.findings.hlo.compute import TINY_BYTES
-from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, gather, gather_sizes, lines_of, module_finding, total
+from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, join, join_sizes, lines_of, module_finding, total
 from jaxprof.hlo.kernels import COLLECTIVES
 from jaxprof.hlo.kernels.cost.library import is_any_product
 from jaxprof.hlo.kernels.dataflow import Value, origin_through, resolve, same_elements, sources, upstream
@@ -60,9 +60,7 @@ def layout_copy(scene: Scene) -> Iterator[Finding]:
         is_xlas = kernel.source is None and any(each.kind == "convolution" for each in beside if each is not None)
         if reorders(kernel.instruction) and not is_xlas:
             kernels.append(kernel)
-    yield from gather(
-        kernels, "kernel only rewrites", "kernels only rewrite", "arrays in another order: {bytes} a call"
-    )
+    yield from join(kernels, "kernel only rewrites", "kernels only rewrite", "arrays in another order: {bytes} a call")
 
 
 @check(
@@ -74,7 +72,7 @@ def layout_copy(scene: Scene) -> Iterator[Finding]:
 )
 def dtype_convert(scene: Scene) -> Iterator[Finding]:
     kernels = _only(scene, {"convert"}, _AROUND)
-    yield from gather(kernels, "kernel only changes", "kernels only change", "the dtype of arrays: {bytes} a call")
+    yield from join(kernels, "kernel only changes", "kernels only change", "the dtype of arrays: {bytes} a call")
 
 
 @check(
@@ -102,7 +100,7 @@ def broadcast_materialised(scene: Scene) -> Iterator[Finding]:
         and not passage.crossed
         and not _takes_whole_arrays(passage)
     }
-    yield from gather(
+    yield from join(
         [kernel for kernel in kernels if id(kernel) in read],
         "kernel writes",
         "kernels write",
@@ -128,7 +126,7 @@ def _takes_whole_arrays(passage: Passage) -> bool:
 )
 def padding(scene: Scene) -> Iterator[Finding]:
     kernels = _only(scene, {"pad"}, {"copy", "transpose", "reshape", "slice"})
-    yield from gather(kernels, "kernel only pads", "kernels only pad", "arrays: {bytes} a call")
+    yield from join(kernels, "kernel only pads", "kernels only pad", "arrays: {bytes} a call")
 
 
 _CONSTANT = re.compile(r"(?<![^\s%])([^\s%=]++)\s*+=\s*+(\w+\[[\d,]*+\](?:\{[^{}]*+\})?)\s*+constant\(")
@@ -149,7 +147,7 @@ def large_constant(scene: Scene) -> Iterator[Finding]:
         with suppress(ValueError):  # an array that cannot exist
             if (size := parse_shape(shape).bytes) >= LARGE_BYTES:
                 sizes.append((size, name))
-    yield from gather_sizes(sizes, "constant is", "constants are", "baked into the program: {bytes}")
+    yield from join_sizes(sizes, "constant is", "constants are", "baked into the program: {bytes}")
 
 
 _WHOLE = re.compile(r"TopK|(sy|he)evd")
@@ -184,7 +182,7 @@ def unused_output(scene: Scene) -> Iterator[Finding]:
         size = sum(shape.bytes for number, shape in enumerate(members[:scratch]) if number not in used)
         if size * (kernel.count or 1) >= LARGE_BYTES:
             sizes.append((size * (kernel.count or 1), kernel.name))
-    yield from gather_sizes(sizes, "kernel writes", "kernels write", "results that nothing reads: {bytes} a call")
+    yield from join_sizes(sizes, "kernel writes", "kernels write", "results that nothing reads: {bytes} a call")
 
 
 @check(
@@ -200,7 +198,7 @@ def host_transfer(scene: Scene) -> Iterator[Finding]:
     kernels = [kernel for kernel in scene.kernels if kernel.kind in HOST_KINDS]
     # a copy reads on one side what it writes on the other
     sizes = [(total(each) // (1 + each.instruction.opcode.startswith("copy")), each.name) for each in kernels]
-    yield from gather_sizes(sizes, "kernel exchanges", "kernels exchange", "data with the host: {bytes} a call")
+    yield from join_sizes(sizes, "kernel exchanges", "kernels exchange", "data with the host: {bytes} a call")
 
 
 UPDATED_BYTES = 16 << 20
@@ -427,7 +425,7 @@ def resharding(scene: Scene) -> Iterator[Finding]:
         and _reshards(collective, given_back)
     ]
     words = ", ".join(dict.fromkeys(collective.opcode for collective in resharding))
-    yield from gather(
+    yield from join(
         [collective.kernel for collective in resharding],
         "collective moves",
         "collectives move",
