@@ -74,7 +74,7 @@ def test_what_a_query_does_not_read_is_not_derived(path, monkeypatch):
         raise AssertionError("nobody asked")
 
     monkeypatch.setattr("jaxprof.analysis.runs.run_result.derive_warnings", derive)
-    monkeypatch.setattr("jaxprof.facts.runs.memory_sums", derive)
+    monkeypatch.setattr("jaxprof.analysis.kernels.memory.memory_sums", derive)
     assert ask("SELECT variant, median_seconds FROM runs", [asked(path)]).first(1)[0]
     with pytest.raises(AssertionError, match="nobody asked"):
         ask("SELECT variant, warning_codes FROM runs", [asked(path)])
