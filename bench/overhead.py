@@ -11,6 +11,13 @@ an empty call, if the calls of a loop were brief) is taken off, too, and has a c
 off. The peers run `--peers` rounds, with their own start inside, because they have no other. `--burners`: beside so
 many processes that burn a core. `--smoke` runs each once, without peers. Exits 1 past a limit, unless the plain runs
 differ among themselves by more than the excess: then it says so.
+
+`--counted [--python PYTHON]` counts instructions of the calls of `hot_loop` with callgrind instead, which no neighbour
+changes, in some three minutes. Under callgrind a loop is fifty times slower, and the sampler, which wakes by the clock,
+takes fifty times the samples an iteration: so its instructions are counted for one sample, and multiplied by the
+samples a second of an undisturbed run. What the main thread pays for a sample is counted fifty times. On Python 3.12
+and later the recorder also watches iterations, by how long they take, and so records of slow ones what it leaves out of
+others: nothing is counted there.
 """
 
 from __future__ import annotations
@@ -19,6 +26,8 @@ import argparse
 import json
 import multiprocessing
 import os
+import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -27,6 +36,7 @@ import time
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
 PROGRAMS = HERE / "programs"
@@ -133,6 +143,90 @@ def pairs(program: str, rounds: int) -> tuple[Paired, Paired, float]:
     )
 
 
+COUNTED = str(PROGRAMS / "counted_loop.py")
+COUNTED_ITERATIONS = 20_000
+UNDISTURBED_ITERATIONS = 500_000
+CALLGRIND = """#!/bin/sh
+[ "$1" = -I ] && exec {python} "$@"  # jaxprof asks for its version
+export COUNTING=1
+exec valgrind -q --tool=callgrind --separate-threads=yes --callgrind-out-file={folder}/%p {python} "$@"
+"""
+
+
+class Loop(NamedTuple):
+    """One run of the counted loop."""
+
+    cpu_seconds: float
+    """Of the main thread."""
+    samples_a_second: float
+    samples: float
+    main: int
+    """Instructions of the main thread; 0 without callgrind, as those of the others."""
+    others: int
+    """Those of the other threads that run Python: of a recorded program, the recorder's."""
+
+
+def loop(python: str, iterations: int, *, recording: bool, counting: bool) -> Loop:
+    """Run the counted loop. Raises CalledProcessError when it fails."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, session, times = Path(name), Path(name, "run.jaxprof"), Path(name, "times")
+        if counting:
+            script = folder / "python"
+            script.write_text(CALLGRIND.format(python=python, folder=folder))
+            script.chmod(0o700)
+            python = str(script)
+        record = [*JAXPROF, "script", "--plain", "--out", str(session), "--python"]
+        run([*(record if recording else []), python, COUNTED, str(iterations), str(times)])
+        began, ended, cpu_seconds = json.loads(times.read_text())
+
+        samples, main, others = 0.0, 0, 0
+        events = map(json.loads, session.read_text().splitlines() if recording else ())
+        for event in (event for event in events if event.get("type") == "program_sampled"):
+            start, end = event["began_seconds"], event["monotonic_seconds"]
+            samples += event["samples"] * max(0.0, min(end, ended) - max(start, began)) / (end - start)
+        for path in folder.glob("*.2-*"):
+            thread = path.name.rpartition("-")[2]
+            if any(
+                "_PyEval_EvalFrameDefault" in each.read_text("utf-8", "replace") for each in folder.glob(f"*-{thread}")
+            ):
+                found = int(re.findall(r"^totals: (\d+)", path.read_text("utf-8", "replace"), re.MULTILINE)[-1])
+                main, others = (found, others) if thread == "01" else (main, others + found)
+        return Loop(cpu_seconds, samples / (ended - began), samples, main, others)
+
+
+def print_counted(python: str) -> int:
+    """Print what recording adds to the instructions of a loop. Return the exit code."""
+    if shutil.which("valgrind") is None:
+        print("skipped: valgrind is not installed, and nothing else counts instructions here")
+        return 0
+    asked = subprocess.run(
+        [python, "-c", "import sys; print(hasattr(sys, 'monitoring'))"], stdout=subprocess.PIPE, check=True
+    )
+    if asked.stdout.strip() == b"True":
+        print("skipped: what this Python's recorder does depends on how long iterations take; --python names a 3.11")
+        return 0
+    # First what is undisturbed: it writes the bytecode, too.
+    free_recorded, free = (
+        loop(python, UNDISTURBED_ITERATIONS, recording=recording, counting=False) for recording in (True, False)
+    )
+    counted, recorded = (
+        loop(python, COUNTED_ITERATIONS, recording=recording, counting=True) for recording in (False, True)
+    )
+    each, each_recorded = counted.main / COUNTED_ITERATIONS, recorded.main / COUNTED_ITERATIONS
+    a_second = each * UNDISTURBED_ITERATIONS / free.cpu_seconds
+    a_sample = recorded.others / recorded.samples
+    of_main, of_sampler = each_recorded / each - 1, a_sample * free_recorded.samples_a_second / a_second
+    ratio, limit = 1 + of_main + of_sampler, LIMITS["hot_loop"]
+    print(f"main thread: {each:,.0f} instructions an iteration, {each_recorded:,.0f} recorded: {of_main:+.2%}")
+    print(
+        f"sampler: {a_sample:,.0f} instructions a sample (of {recorded.samples:.0f}), "
+        f"{free_recorded.samples_a_second:.1f} samples a second, beside {a_second:.3g} instructions a second of the "
+        f"loop: {of_sampler:+.2%}"
+    )
+    print(f"together: {ratio:.4f} (limit {limit})")
+    return int(ratio > limit)
+
+
 def burn(parent: int) -> None:
     while os.getppid() == parent:
         pass
@@ -145,7 +239,11 @@ def main() -> int:
     parser.add_argument("--program", action="append", choices=sorted(LIMITS))
     parser.add_argument("--burners", type=int, default=0)
     parser.add_argument("--smoke", action="store_true", help="one round of one program, without peers")
+    parser.add_argument("--counted", action="store_true", help="count instructions")
+    parser.add_argument("--python", default=sys.executable, help="the interpreter that runs the counted loop")
     args = parser.parse_args()
+    if args.counted:
+        return print_counted(args.python)
     for _ in range(args.burners):
         multiprocessing.Process(target=burn, args=(os.getpid(),), daemon=True).start()
     if args.smoke:
