@@ -57,7 +57,7 @@ def test_a_session_that_is_being_written_is_not_called_cut_off(deserted, statuse
         (
             made.arrays([4, 9, 2], 1 << 20),
             0,
-            "It fits: the highest seen is 9.00 MiB of arrays, beside what its programs need.",
+            "It fits: the highest seen is 9.00 MiB of arrays, besides what its programs need.",
         ),
         (
             [replace(made.arrays([4])[0], devices={"cuda:0": 3 << 30}), ROOM],

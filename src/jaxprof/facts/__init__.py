@@ -13,7 +13,7 @@ A new fact is a line in the tuple of its relation, here of runs, whose rows are 
     optional("side", TEXT, "A, B...", "run.plan.side")                     # JSON lacks the key where it is empty
     pick(RUNS.facts, "preset", "flops")                                    # what a report shows, in this order
 
-Facts in `in_tables(...)` are not in JSON, which has them in another form; those of a process beside `FIGURES` are in
+Facts in `in_tables(...)` are not in JSON, which has them in another form; those of a process besides `FIGURES` are in
 SQL and roll-ups alone. A relation with `arrays` (samples, intervals) needs each column in that function, too. An object
 or a list of objects is a fact with facts `inside`. A unit that is not there is a `Unit` in `units`. Tables of a job, of
 steps, of buffers and of compilations have all facts with a title; other reports and screens show what they `pick`. What
@@ -349,7 +349,7 @@ OF_FINDING: Facts[Any] = (
     Fact("bytes", BYTES, "Traffic of one call that it accounts for; for a program, memory that it holds"),
     Fact("others", LIST, "More lines with the same finding", lambda finding: [other.text for other in finding.others]),
 )  # fmt: skip
-"""Facts of every finding beside its sentence and its source location."""
+"""Facts of every finding besides its sentence and its source location."""
 HEADER: Facts[Any] = (
     Fact("id", TEXT, "Identity of the session, whatever its file is called", "header.session"),
     Fact("created", MOMENT, "When it was begun, in UTC", "header.created"),

@@ -76,7 +76,7 @@ _SHORT = {
 
 
 def state_words(device: Device, reading: DeviceReading | None, now: float) -> list[tuple[str, Severity]]:
-    """Return what its operator has to know of a device beside its figures, the worst first: that it is lost, errors of
+    """Return what its operator has to know of a device besides its figures, the worst first: that it is lost, errors of
     its memory, what holds it back, who uses it. `now` is the monotonic time, for the age of the reading."""
     fault = (reading.fault if reading is not None else "") or device.fault
     if fault:

@@ -1,4 +1,4 @@
-"""Facts of a job beside those of its processes: what was found, what the time of all went to, and who arrives last."""
+"""Facts of a job besides those of its processes: what was found, what the time of all went to, and who arrives last."""
 
 from __future__ import annotations
 

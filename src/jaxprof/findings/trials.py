@@ -127,7 +127,7 @@ class ProposedChange:
         )
 
     def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """Return the variables that make the change, beside those that the process has anyway."""
+        """Return the variables that make the change, besides those that the process has anyway."""
         flag = trial_of(self.name).xla_flag
         flags = variables.get("XLA_FLAGS", os.environ.get("XLA_FLAGS", ""))
         return {"XLA_FLAGS": f"{flags} {flag}".strip()} if flag else {}

@@ -87,7 +87,7 @@ def fit_words(session: Session, program: ProgramResult) -> str:
     ]
     if counts and not parts:
         most = max(each.bytes for each in counts)
-        parts = [f"{bytes_(most)} of arrays, beside what its programs need"]
+        parts = [f"{bytes_(most)} of arrays, besides what its programs need"]
     status = run.shown.status
     verdict = _FITS.get(status, f"Whether it fits is unknown, because it was {status}")
     return f"{verdict}: the highest seen is {', '.join(parts)}." if parts else f"{verdict}."

@@ -291,7 +291,7 @@ _START_SECONDS, _START_SECONDS_NUMPY = 1.3, 0.3
 """Time from the start of a process to its first turn, with the end of the one before it: the import, a first compile,
 and the warm-up. Measured on two cores with a short function, as all times here."""
 _SIDE_SHARE, _MOST_SIDE_SECONDS = 0.4, 2.0
-"""Share of the budget for the series beside the steady run: both transfers, dispatch, pipelined calls."""
+"""Share of the budget for the series besides the steady run: both transfers, dispatch, pipelined calls."""
 
 
 def estimate_time(planned: Sequence[PlannedRun]) -> str:

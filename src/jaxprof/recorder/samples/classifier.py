@@ -218,7 +218,7 @@ class Classifier:
         return Seen(kind, line, sites, implicit, _path(stack), statements_of(stack), doubtful, beside, shared, whole)
 
     def is_shared(self, code: CodeType, line: int) -> bool:
-        """Return whether a line has other work beside that with JAX."""
+        """Return whether a line has other work besides that with JAX."""
         return has_other_work(code.co_filename, line, self._work.spans(code))
 
     def _kind(self, stack: Stack, at: int, spot: CallSpot, names: list[str]) -> str:

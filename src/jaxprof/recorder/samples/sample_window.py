@@ -74,7 +74,7 @@ class TimedLoop:
     calls: Mapping[CodeType, LineTimes] = field(default_factory=dict)
     """Times of the functions that the loop calls on its way to JAX and whose lines were timed."""
     is_shared: Callable[[CodeType, int], bool] = lambda code, line: False
-    """Returns whether a line has other work beside that with JAX, so that what held the lock there is unknown."""
+    """Returns whether a line has other work besides that with JAX, so that what held the lock there is unknown."""
     holds_waits: bool = True
     """Whether the lines' seconds hold the waits for a processor; the iterations with one may have been left out."""
 
@@ -107,7 +107,7 @@ class SampleWindow:
     given_away: float = 0.0
     """Seconds in which others had the program's processor; they belong to no line and no state."""
     assumed: _Weights = field(default_factory=lambda: defaultdict(float))
-    """Seconds of Python that a line's measured time leaves beside its samples."""
+    """Seconds of Python that a line's measured time leaves besides its samples."""
     statements: dict[Statement, tuple[float, float]] = field(default_factory=dict)
     """Seconds below each statement, and those of them in which JAX worked."""
     copies: dict[tuple[str, str, int, str], tuple[int, float]] = field(default_factory=dict)
