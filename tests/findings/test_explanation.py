@@ -269,6 +269,16 @@ def test_kernels_that_go_with_a_finding_have_no_second_one():
     assert [each.code for each in without_overlap([again, part], weights, {})] == ["padding", "layout_copy"]
 
 
+def test_kernels_without_times_cost_at_most_their_module():
+    unseen = Finding("", kernels=("y",), code="random_bits")
+    of_program = KernelWeights(scope="program", shares={"call": 0.04}, seconds=10.0)
+    found = with_cost(unseen, of_program, {})
+    assert found.seconds == pytest.approx(0.4)
+    assert found.at_most
+    assert with_cost(unseen, replace(of_program, shares={"call": 0.01}), {}) is None
+    assert with_cost(unseen, replace(of_program, scope="call"), {}).seconds is None
+
+
 @pytest.mark.parametrize(("mark", "seconds"), [(', frontend_attributes={xla_cpu_small_call="true"}', 0.9), ("", None)])
 def test_finding_in_an_xla_function_costs_at_most_its_call(mark, seconds):
     """A capture has the call alone; it may do more than what the finding is about."""

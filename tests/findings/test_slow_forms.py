@@ -244,7 +244,9 @@ CASES = {
         (False, lambda x: jnp.argmax(x, axis=-1), "f32[100000,16]"),
         (False, lambda x: lax.rsqrt(x * x + 1) ** 3, "f32[1000000]"),
         (False, lambda x: (x * x + 1) ** -2, "f32[1000000]"),
-        (False, lambda x: jnp.abs(x) ** 1.7, "f32[1000000]"),
+        (True, lambda x, p: jnp.abs(x) ** p, "f32[1000000] f32[]"),
+        (False, lambda x, p: jnp.exp(p * jnp.log(jnp.abs(x))), "f32[1000000] f32[]"),
+        (False, lambda x: jnp.abs(x) ** 0.5, "f32[1000000]"),
         (False, lambda a, b: jnp.matmul(a, b, preferred_element_type=jnp.int32), "s8[300,300] s8[300,300]"),
         (False, lambda a, b: a @ b, "f32[2000,3,3] f32[2000,3,3]"),
         (False, lambda a, b: a @ b, "f32[2000,64,64] f32[2000,64,64]"),
@@ -331,6 +333,15 @@ def test_padding_of_a_cumulative_sum_is_no_finding(form):
 def test_sums_of_cpus_are_no_findings_for_gpus():
     assert "unvectorised" not in said(lambda x: jnp.linalg.norm(x[:, None] - x[None], axis=-1), "f32[2000,3]", "gpu")
     assert "cumulative_sum" not in said(lambda a: jnp.cumsum(a, axis=0), "f32[360,5000]", "gpu")
+
+
+@pytest.mark.parametrize(
+    ("power", "advice"), [(-1.5, "Take a root"), (2.5, "Take a root"), (1.7, "Of positive numbers")]
+)
+def test_the_power_decides_the_other_form(power, advice):
+    (found,) = findings_on(compiled(lambda x: jnp.abs(x) ** power, "f32[1000000]"), "cpu")
+    assert found.message.startswith(f"x ** {power} ")
+    assert found.fix.startswith(advice)
 
 
 def test_a_long_convolution_has_its_line():

@@ -388,6 +388,9 @@ def with_cost(finding: Finding, weights: KernelWeights, by_name: Mapping[str, Ke
     saves = _SAVES[finding.code]
     if calls := _functions(finding, by_name) - timed_names.keys():  # which may do more than what the finding is about
         share, saves = share + sum(weights.shares.get(name, 0.0) for name in calls), saves and "part"
+    if share <= 0 and saves and weights.scope != "call":
+        # Its kernels have no times of their own in the capture, where a call holds them: all of the module at most.
+        share, saves = sum(weights.shares.values()), "part"
     if weights.seconds is None or share <= 0 or not saves:
         return finding
     if share < _WORTH:

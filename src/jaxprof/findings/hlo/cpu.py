@@ -128,22 +128,18 @@ def _pairs(squared: Value) -> tuple[int, int] | None:
 
 
 def _power(value: Value) -> _Slow | None:
-    """Find a power with an odd half for its exponent; XLA itself multiplies for whole ones."""
+    """Find powers; XLA itself multiplies for whole exponents, and takes a root for a half."""
     exponent = origin_through(next(iter(sources(value)[1:]), None), SAME_PLACE | {"broadcast"})
-    if exponent is None or exponent.opcode != "constant":
-        return None
     try:
-        halves = 2 * float(exponent.instruction.literal)
+        power = float(exponent.instruction.literal) if exponent is not None and exponent.opcode == "constant" else None
     except ValueError:
-        return None
-    if halves % 2 != 1 or not 1 < abs(halves) <= 9:
-        return None
-    return (
-        f"x ** {halves / 2:g} is computed as a power",
-        "Take a root and multiply: x * jnp.sqrt(x) for x ** 1.5, jax.lax.rsqrt(x) ** 3 for x ** -1.5; 10 to 40 times "
-        "as fast.",
-        value.elements,
-    )
+        power = None
+    if power is not None and power % 1 == 0.5 and abs(power) < 5:
+        fix = "Take a root and multiply: x * jnp.sqrt(x) for x ** 1.5, jax.lax.rsqrt(x) ** 3 for x ** -1.5; 10 to 40"
+    else:
+        fix = "Of positive numbers: jnp.exp(p * jnp.log(x)) for x ** p; 4 to 8"
+    shown = "x ** p" if power is None else f"x ** {power:g}"
+    return f"{shown} is computed one number after the other", f"{fix} times as fast.", value.elements
 
 
 def _product(value: Value) -> _Slow | None:
