@@ -48,7 +48,7 @@ GRACE_SECONDS = 15.0
 COLLECTOR_THRESHOLDS = 20_000, 20, 20
 """When garbage is looked for; Python's own are 700, 10 and 10."""
 
-MOST_PROGRAMS = 11
+MOST_PROGRAMS = 16
 """How many programs all tests together run under the recorder."""
 
 REAPER = "jaxprof-reaper"

@@ -225,6 +225,6 @@ def test_kept_arrays_refuse_large_and_other_leaves(tmp_path, monkeypatch):
     (tmp_path / "kept.npz").unlink()
     with pytest.raises(ValueError, match="it has 32 B; at most 24 B is compared"):
         kept(tmp_path, (np.ones(2), np.ones(2)))
-    with pytest.raises(TypeError, match="no array"):
+    with pytest.raises(TypeError, match="not an array"):
         kept(tmp_path, np.array([object()]))
     assert list(tmp_path.iterdir()) == []
