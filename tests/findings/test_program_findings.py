@@ -1081,6 +1081,12 @@ def test_what_a_device_behind_the_loop_hides_saves_nothing(line, code):
     assert codes(on("cpu"), *events, *behind) == ([] if code == "host_waits" else [code]), "Python takes its processor"
 
 
+def test_a_window_without_length_shows_no_device_behind():
+    damaged = made.sampled(9, 0.0, {"device_busy": 0.0}, [{**AFTER, "seconds": 3.0}])
+    events = [on("gpu"), made.compiled(), *loop(SLEEP, count=9), made.steps(1000, 9e-3), damaged]
+    assert codes(*events) == ["host_waits"]
+
+
 def test_a_line_that_mostly_runs_is_work_with_its_waits():
     runs, waits = (made.line(95, 0.3, state, "log.write()") for state in ("host_busy", "waiting"))
     assert codes(*loop(runs, {**waits, "seconds": 0.1})) == ["host_work"]

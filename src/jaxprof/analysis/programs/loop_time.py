@@ -228,9 +228,10 @@ def queued_after(windows: Sequence[ProgramSampled], key: LoopKey) -> tuple[float
     number of samples that they rest on."""
     took, samples = 0.0, 0.0
     for window, line in _waits_after(windows, key):
-        if kind_of(line) == "sync" and not line.sites:
+        lasted = window.monotonic_seconds - window.began_seconds
+        if kind_of(line) == "sync" and not line.sites and lasted > 0:
             took += line.seconds
-            samples += window.samples * line.seconds / (window.monotonic_seconds - window.began_seconds)
+            samples += window.samples * line.seconds / lasted
     return took, samples
 
 

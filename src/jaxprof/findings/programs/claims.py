@@ -248,7 +248,8 @@ def is_worth_changing(result: ProgramResult, claims: Claims, spots: Sequence[Spo
 
 def _visible_share(claims: Claims, spots: Sequence[Spot]) -> float:
     """Return the share of the spots' time that is not hidden behind the device."""
-    return 1 - sum_seconds(spot for spot in spots if claims.hides(spot)) / sum_seconds(spots)
+    took = sum_seconds(spots)
+    return 1 - sum_seconds(spot for spot in spots if claims.hides(spot)) / took if took > 0 else 1.0
 
 
 def in_each_iteration(result: ProgramResult, spots: Sequence[Spot]) -> bool:
