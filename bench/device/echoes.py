@@ -3,7 +3,6 @@
 # expect: direct_convolution
 # run: in_hall
 # mended: in_hall_by_fft
-# targets: h100
 import jax
 import jax.numpy as jnp
 

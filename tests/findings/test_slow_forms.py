@@ -333,6 +333,7 @@ def test_padding_of_a_cumulative_sum_is_no_finding(form):
 def test_sums_of_cpus_are_no_findings_for_gpus():
     assert "unvectorised" not in said(lambda x: jnp.linalg.norm(x[:, None] - x[None], axis=-1), "f32[2000,3]", "gpu")
     assert "cumulative_sum" not in said(lambda a: jnp.cumsum(a, axis=0), "f32[360,5000]", "gpu")
+    assert "direct_convolution" not in said(lambda x, w: jnp.convolve(x, w), "f32[200000] f32[2001]", "gpu")
 
 
 @pytest.mark.parametrize(

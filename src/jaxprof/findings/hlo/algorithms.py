@@ -331,11 +331,13 @@ _FFT_GAIN = 4
     "a long convolution, term by term",
     "Each number of the result is a sum over the whole window. By way of the Fourier transform the cost grows with the "
     "logarithm of the length.",
-    "Use jax.scipy.signal.fftconvolve(x, w, mode). Its error is relative to the largest numbers of the result: small "
-    "ones beside them lose digits.",
+    "On a CPU: jax.scipy.signal.fftconvolve(x, w, mode). Its error is relative to the largest numbers of the result: "
+    "small ones beside them lose digits.",
     saves="part",
 )
 def direct_convolution(scene: Scene) -> Iterator[Finding]:
+    if scene.platform != "cpu":
+        return  # matrix units take a convolution far faster than an FFT, at least up to some length
     by_fft: dict[Kernel, float] = {}
     for kernel in scene.kernels:
         # The window of a gradient is a whole image, and no call of the program's is slow for it.
