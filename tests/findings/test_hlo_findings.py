@@ -348,6 +348,30 @@ def test_what_xla_adds_for_a_library_is_no_finding(function, arguments):
     assert not _codes(compiled(function, arguments), "cpu") & {"layout_copy", "broadcast_materialised"}
 
 
+_DAMAGED = {
+    "a result that copies itself": f"""{parameters("f32[1024,1024]")}
+        a = f32[1024,1024] copy(b)
+        ROOT b = f32[1024,1024] copy(a)""",
+    "a product whose padding pads itself": f"""{parameters("f32[64,64]")}
+        y = f32[64,64] {_DOT.replace("p1", "p0")}
+        z = f32[64,64] pad(y, w), padding=0_0x0_0
+        ROOT w = f32[64,64] copy(z)""",
+    "filters that are made of themselves": f"""{parameters("f32[1,8,8,4]")}
+        w = f32[3,3,1,4] reshape(w)
+        ROOT y = f32[1,6,6,4] convolution(p0, w), window={{size=3x3}}, dim_labels=b01f_01io->b01f, \
+feature_group_count=4""",
+    "an order in memory of a dimension that is not there": f"""{parameters("f32[900,900]{1,0}")}
+        ROOT y = f32[900,900]{{2,0}} transpose(p0), dimensions={{1,0}}""",
+}
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("text", _DAMAGED)
+@pytest.mark.parametrize("platform", ["cpu", "gpu"])
+def test_findings_of_a_damaged_text_end(text, platform):
+    list(findings_on(written(_DAMAGED[text]), platform))
+
+
 def test_a_small_loop_has_the_line_of_its_scan():
     module = compiled(lambda a, xs: lax.scan(lambda c, x: (a @ c @ a.T + x, c), a, xs), "f32[4,4] f32[100,4,4]")
     found = _find(module, "small_loop_body", "gpu")

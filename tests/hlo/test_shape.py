@@ -105,3 +105,11 @@ def test_a_jaxpr_loses_its_comments_and_keeps_their_meaning():
     assert places[1] == LineOrigin(HloSourceLocation(FILE, 10), "jvp(attn)/dot_general")
     assert lines[5] == "    d:f32[256,512] = tanh c"
     assert places[5] == LineOrigin(HloSourceLocation(FILE, 11), "jvp(attn)/tanh")
+
+
+@pytest.mark.parametrize(
+    ("text", "order"),
+    [("f32[2,3]{0,1}", (0, 1)), ("f32[2,3]", (1, 0)), ("f32[9]{1,0}", (0,)), ("f32[2,3]{1,1}", (1, 0)), ("f32[]", ())],
+)
+def test_order_in_memory_fits_the_rank(text, order):
+    assert parse_shape(text).minor_to_major == order

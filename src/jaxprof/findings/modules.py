@@ -134,7 +134,7 @@ def _reduces_apart(held: Sequence[Instruction], _present: Set[str]) -> bool:
     """Return whether it reduces a large array along axes without the one whose elements lie together."""
     for each in held:
         if each.opcode == "reduce" and (operand := each.operand(0)) is not None and operand.shape.layout is not None:
-            sizes, order = operand.shape.dimensions, operand.shape.layout.minor_to_major
+            sizes, order = operand.shape.dimensions, operand.shape.minor_to_major
             innermost = next((number for number in order if sizes[number] != 1), None)
             if innermost is not None and innermost not in each.integers("dimensions"):
                 return True

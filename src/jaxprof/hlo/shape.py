@@ -99,6 +99,14 @@ class Shape:
         return prod(1 if size == UNBOUNDED else size for size in self.dimensions) if self.is_array else 0
 
     @property
+    def minor_to_major(self) -> tuple[int, ...]:
+        """Dimensions in the order in memory, the one whose elements lie together first. Without a layout, or with one
+        of another rank, as in a damaged text, the last dimension comes first."""
+        stated = self.layout.minor_to_major if self.layout is not None else ()
+        every = range(self.rank)
+        return stated if sorted(stated) == [*every] else tuple(reversed(every))
+
+    @property
     def element_bits(self) -> int:
         """Bits that one element occupies: whole bytes, as XLA stores it, unless the layout packs it (`E(4)`)."""
         if self.layout and self.layout.element_bits:
@@ -124,9 +132,9 @@ class Shape:
         if not self.is_array or self.layout is None or not self.layout.tiles:
             return self.bytes
         tile = self.layout.tiles[0]
-        if None in tile or sorted(self.layout.minor_to_major) != [*range(self.rank)] or UNBOUNDED in self.dimensions:
+        if None in tile or self.layout.minor_to_major != self.minor_to_major or UNBOUNDED in self.dimensions:
             return self.bytes
-        physical = [self.dimensions[number] for number in reversed(self.layout.minor_to_major)]
+        physical = [self.dimensions[number] for number in reversed(self.minor_to_major)]
         physical = [1] * (len(tile) - len(physical)) + physical
         for offset, size in enumerate(reversed(tile), start=1):
             if size:

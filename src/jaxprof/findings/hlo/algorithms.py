@@ -138,6 +138,8 @@ def inverse_product(scene: Scene) -> Iterator[Finding]:
 
 _CHEAPER = 2
 """How many times cheaper the other form is at least, by its operations."""
+_MOST_MOVES = 16
+"""Most operations between two products that only move numbers; in a damaged text they can be a circle."""
 
 
 @frozen
@@ -182,25 +184,30 @@ def _chain_from(scene: Scene, kernel: Kernel) -> _Chain | None:
     if first is None:
         return None
     array, parts = first, 1
-    while len(readers := list(downstream(array))) == 1 and not is_any_product(readers[0].instruction):
-        if readers[0].opcode == "reduce" and parts == 1:
-            # XLA for GPUs splits a long sum in parts, which are a batch of products, and adds these up.
-            parts = array.elements // max(1, readers[0].elements)
-        elif readers[0].opcode not in SAME_PLACE | {"pad"}:
+    for _ in range(_MOST_MOVES):
+        readers = list(downstream(array))
+        if len(readers) != 1:
             return None
-        array = readers[0]
-    if len(readers) != 1:
+        (last,) = readers
+        if is_any_product(last.instruction):
+            break
+        if last.opcode == "reduce" and parts == 1:
+            # XLA for GPUs splits a long sum in parts, which are a batch of products, and adds these up.
+            parts = max(1, array.elements // max(1, last.elements))
+        elif last.opcode not in SAME_PLACE | {"pad"}:
+            return None
+        array = last
+    else:
         return None
-    last = readers[0]
     second = scene.kernel_of.get(id(last.outermost))
-    is_left, *others = [source.key == array.key for source in sources(last)[:2]]
+    sides = [source.key == array.key for source in sources(last)[:2]]
     inner, outer = product_sizes(first.instruction), product_sizes(last.instruction)
-    if second is None or second.computation != kernel.computation or not second.flops or others == [is_left]:
+    if second is None or second.computation != kernel.computation or not second.flops or sorted(sides) != [False, True]:
         return None
-    if inner is None or outer is None:
+    if inner is None or outer is None or not inner[1] * inner[2]:
         return None
     batch, rows, columns = inner[0] // parts, inner[1], inner[2]
-    kept, new = (outer[1], outer[2]) if is_left else (outer[2], outer[1])
+    kept, new = (outer[1], outer[2]) if sides[0] else (outer[2], outer[1])
     # The sizes tell which side of the first product the second one sums over. If it has a batch of its own it is a
     # product of pieces, as of the heads of attention, unless these are the parts of one sum.
     if kept not in (rows, columns) or (outer[0] != batch and not _are_parts(last, outer[0] // max(1, batch))):
@@ -366,11 +373,12 @@ def _flops_by_fft(value: Value) -> float:
         return inf
     if any((window.stride, window.base_dilation, window.window_dilation) != (1, 1, 1) for window in sliding):
         return inf
-    if len(labels[1]) != operands[1].shape.rank or len(labels[2]) != result.rank:
+    if len(labels[1]) != operands[1].shape.rank or len(labels[2]) != result.rank or "b" not in labels[2]:
         return inf
-    length = prod(
-        result.dimensions[at] + sliding[int(label)].size for at, label in enumerate(labels[2]) if label.isdecimal()
-    )
+    lengths = [size for size, label in zip(result.dimensions, labels[2], strict=True) if label.isdecimal()]
+    if len(lengths) != len(sliding):
+        return inf
+    length = max(1, prod(size + window.size for size, window in zip(lengths, sliding, strict=True)))
     kernels = prod(size for size, label in zip(operands[1].shape.dimensions, labels[1], strict=True) if label in "io")
     planes = operands[0].shape.elements / length + result.elements / length + kernels
     batch = result.dimensions[labels[2].index("b")]

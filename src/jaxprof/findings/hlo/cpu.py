@@ -85,9 +85,7 @@ def _reduction(value: Value) -> _Slow | None:
             "jnp.argmax(x, -1); 5 to 9 times as fast.",
             reduced.elements,
         )
-    layout = reduced.layout
-    last = layout.minor_to_major[0] if layout and layout.minor_to_major else reduced.rank - 1
-    if len(operands) != 1 or axes != (last,) or length < 2:
+    if len(operands) != 1 or axes != reduced.minor_to_major[:1] or length < 2:
         return None
     rows = reduced.elements // length
     if (pairs := _pairs(operands[0])) is not None:
@@ -119,7 +117,7 @@ def _pairs(squared: Value) -> tuple[int, int] | None:
         return None
     difference = factors[0]
     sides = [origin_through(side, SAME_PLACE | {"broadcast"}) for side in sources(difference)]
-    depth = difference.shape.dimensions[-1]
+    depth = difference.shape.dimensions[-1] if difference.shape.rank else 0
     if difference.opcode != "subtract" or len(sides) != 2 or not depth:
         return None
     rows, columns = (side.elements // depth if side is not None else 0 for side in sides)
@@ -144,13 +142,13 @@ def _power(value: Value) -> _Slow | None:
 
 def _product(value: Value) -> _Slow | None:
     """Find products of narrow integers, and of many matrices that are too small for a library."""
-    dtype = value.shape.leaves()[0].dtype if value.shape.is_tuple else value.shape.dtype
     sizes, axes = product_sizes(value.instruction), operand_axes(value.instruction, 0)
     left = value.instruction.operand(0)
     if not is_product(value.instruction) or sizes is None or axes is None or left is None:
         return None
     batch, rows, columns = sizes
     depth = left.shape.elements // max(1, batch * rows)
+    dtype = value.shape.dtype
     if dtype in ("s8", "u8", "s16", "u16"):
         return (
             f"a product of integers in {8 if dtype.endswith('8') else 16} bits is computed one number after the other",

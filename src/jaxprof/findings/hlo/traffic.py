@@ -281,15 +281,21 @@ class _Update:
 
 _COPYING = frozenset({"copy", "copy-start"})
 _ENTERED = frozenset({"fusion", "call"})
+_MOST_STEPS = 64
+"""Most copies, and most loops, between a result and the argument that it updates."""
 
 
 def _update_of(result: Instruction, taken: Set[int]) -> _Update | None:
     value, copies = resolve(Value(result), _ENTERED), []
-    while value is not None and value.opcode in _COPYING:  # a TPU's update may be on the chip
-        copies.append(value)
+    for _ in range(_MOST_STEPS):  # a damaged text may lead in a circle
+        if value is None or value.opcode not in _COPYING:
+            break
+        copies.append(value)  # a TPU's update may be on the chip
         value = next(iter(sources(value)), None)
     start = value
-    while start is not None and start.opcode == "while":
+    for _ in range(_MOST_STEPS):
+        if start is None or start.opcode != "while":
+            break
         state = start.instruction.operand(0)
         start = resolve(Value(state, start.member, start.fusions), _ENTERED) if state is not None else None
     if value is None or start is None or value.opcode == "parameter" or value.shape.bytes < LARGE_BYTES:

@@ -62,6 +62,10 @@ def _groups(kernel: Kernel) -> int:
     return max((number for count in counts for number in count), default=1)
 
 
+_MOST_STEPS = 64
+"""Most operations between a convolution and what put its filters together."""
+
+
 def _has_own_filters(kernel: Kernel, groups: int) -> bool:
     """Return whether the convolution's filter is an array with a dimension more, one entry for each group: vmap put it
     together. The groups of a network's own grouped or depthwise convolution are no dimension of its weights."""
@@ -69,7 +73,9 @@ def _has_own_filters(kernel: Kernel, groups: int) -> bool:
         if "feature_group_count" not in value.instruction.attributes:
             continue
         weights = sources(value)[1:2]
-        while weights:
+        for _ in range(_MOST_STEPS):  # a damaged text may lead in a circle
+            if not weights:
+                break
             sizes = weights[0].shape.dimensions
             if len(sizes) > (value.shape.leaves() or (value.shape,))[0].rank and groups in sizes:
                 return True
@@ -181,9 +187,8 @@ def column_gather(scene: Scene) -> Iterator[Finding]:
             taken = prod(window)
             if len(window) != len(sizes) or not taken:
                 continue
-            layout = array.shape.layout
             together = 1
-            for dimension in layout.minor_to_major if layout else reversed(range(len(sizes))):
+            for dimension in array.shape.minor_to_major:
                 together *= window[dimension]
                 if window[dimension] != sizes[dimension]:
                     break

@@ -253,7 +253,7 @@ def _is_apart_on_cpu(passage: Passage) -> bool:
         inside = [inner for inner in instructions_in(instruction) if inner.opcode not in FREE]
         only = inside[0] if len(inside) == 1 else instruction
         if only.opcode == "concatenate" and only.shape.layout is not None:
-            is_along_fastest = only.integers("dimensions") == only.shape.layout.minor_to_major[:1]
+            is_along_fastest = only.integers("dimensions") == only.shape.minor_to_major[:1]
             if len(only.operands) > 8 or (only.shape.rank > 1 and is_along_fastest):
                 return True
     return False

@@ -201,7 +201,7 @@ def _is_view(transpose: Instruction, operand: Instruction) -> bool:
     transposed as well."""
     before, after = operand.shape.layout, transpose.shape.layout
     order = transpose.integers("dimensions")
-    if not before or not after or len(order) != len(after.minor_to_major):
+    if not before or not after or sorted(order) != sorted(after.minor_to_major):
         return False
     return tuple(order[number] for number in after.minor_to_major) == before.minor_to_major
 
