@@ -258,6 +258,7 @@ CASES = {
         (True, lambda a: jnp.cumsum(a, axis=0), "f32[360,5000]"),
         (True, jax.vmap(jnp.cumprod, in_axes=1, out_axes=1), "f32[360,5000]"),
         (False, lambda a: jnp.cumsum(a, axis=1), "f32[5000,360]"),
+        (False, lambda a: jnp.cumsum(jnp.transpose(a, (3, 1, 0, 2)), axis=0), "f32[8,64,48,96]"),  # it lies together
         (False, lambda a: lax.scan(lambda s, x: (s + x, s + x), jnp.zeros_like(a[0]), a)[1], "f32[360,5000]"),
         (False, lambda a: lax.reduce_window(a, 0.0, lax.add, (1, 16), (1, 1), "SAME").T, "f32[360,5000]"),
         (False, lambda a, b: (jnp.cumsum(a, axis=0), b @ b), "f32[360,50] f32[900,900]"),
@@ -328,6 +329,12 @@ def test_a_product_that_xla_has_split_is_one_of_three(last, found):
 def test_padding_of_a_cumulative_sum_is_no_finding(form):
     programs = {"cumsum": lambda a: jnp.cumsum(a, axis=1), "pad": lambda a: jnp.sort(jnp.pad(a, ((0, 0), (0, 9))))}
     assert ("padding" in said(programs[form], "f32[5000,360]")) is (form == "pad")
+
+
+def test_the_programs_own_order_is_a_copy_beside_a_sum():
+    found = said(lambda a: jnp.cumsum(jnp.transpose(a, (3, 1, 0, 2)), axis=0), "f32[32,64,48,96]")
+    assert "layout_copy" in found
+    assert "cumulative_sum" not in found
 
 
 def test_sums_of_cpus_are_no_findings_for_gpus():

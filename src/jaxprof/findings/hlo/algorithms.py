@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import inf, log2, prod
 
@@ -16,7 +16,8 @@ from jaxprof.hlo.kernels.cost import dimension_labels, windows
 from jaxprof.hlo.kernels.cost.library import is_any_product, product_sizes
 from jaxprof.hlo.kernels.dataflow import Value, downstream, origin_through, sources
 from jaxprof.hlo.kernels.kernels import Kernel
-from jaxprof.hlo.kernels.kinds import reorders, values_of
+from jaxprof.hlo.kernels.kinds import instructions_in, reorders, values_of
+from jaxprof.hlo.text.model import Instruction
 
 # -- sorts -------------------------------------------------------------------------------------------------------------
 
@@ -396,14 +397,16 @@ def _flops_by_fft(value: Value) -> float:
 def cumulative_sum(scene: Scene) -> Iterator[Finding]:
     if scene.platform != "cpu" or " reduce-window(" not in scene.module.text:
         return
-    kernels = [kernel for kernel in scene.kernels if _is_cumulative(kernel)]
-    summing = {kernel.instruction for kernel in kernels}
+    summing = [kernel for kernel in scene.kernels if _is_cumulative(kernel)]
     # Before the windows the array is padded, and after them put together again.
-    around = {each for kernel in summing for each in (*kernel.operand_instructions(), *kernel.users)}
-    kernels += [kernel for kernel in scene.kernels if kernel.instruction in around - summing]
-    scene.explained |= {kernel.name for kernel in kernels}  # their padding is none of the program's
-    if not any(reorders(kernel.instruction) for kernel in kernels) or (share := scene.share(kernels)) < WORTH:
+    before = _beside(scene, summing, Instruction.operand_instructions)
+    after = _beside(scene, summing, lambda instruction: instruction.users)
+    kernels = list(dict.fromkeys([*summing, *before, *after]))
+    # Padding is XLA's own here; another order may be the program's, unless it is a part of this finding.
+    scene.explained |= {kernel.name for kernel in kernels if not reorders(kernel.instruction)}
+    if not any(map(_moves_an_axis_last, before)) or (share := scene.share(kernels)) < WORTH:
         return
+    scene.explained |= {kernel.name for kernel in kernels}
     kernels.sort(key=scene.work, reverse=True)
     found = module_finding(
         f"a cumulative sum takes {counted(len(kernels), 'kernel')}, some of which only move its axis to the end: "
@@ -411,6 +414,23 @@ def cumulative_sum(scene: Scene) -> Iterator[Finding]:
         tuple(kernel.name for kernel in kernels),
     )
     yield replace(found, places=lines_of(Value(kernel.instruction) for kernel in kernels))
+
+
+def _beside(
+    scene: Scene, kernels: Sequence[Kernel], neighbours: Callable[[Instruction], Iterable[Instruction]]
+) -> list[Kernel]:
+    """Return the other kernels on one side of these."""
+    near = (scene.kernel_of.get(id(each)) for kernel in kernels for each in neighbours(kernel.instruction))
+    return [each for each in dict.fromkeys(near) if each is not None and each not in kernels]
+
+
+def _moves_an_axis_last(kernel: Kernel) -> bool:
+    """Return whether a kernel transposes an array so that another axis lies together; the axis of the sum may lie so
+    already, under whatever number."""
+    orders = (
+        inner.integers("dimensions") for inner in instructions_in(kernel.instruction) if inner.opcode == "transpose"
+    )
+    return any(order and order[-1] != len(order) - 1 for order in orders)
 
 
 def _is_cumulative(kernel: Kernel) -> bool:
