@@ -3,7 +3,6 @@
 # expect: unvectorised
 # run: towards
 # mended: towards_by_roots
-import jax
 import jax.numpy as jnp
 
 
@@ -17,7 +16,8 @@ def towards_inputs(random):
 
 
 def towards_by_roots(x, y, z):
-    scale = -(jax.lax.rsqrt(x * x + y * y + z * z + 1e-3) ** 3)
+    squared = x * x + y * y + z * z + 1e-3
+    scale = -1 / (squared * jnp.sqrt(squared))
     return jnp.stack([scale * x, scale * y, scale * z])
 
 

@@ -1,8 +1,7 @@
 """Findings about forms of an operation that XLA for CPUs computes one number at a time, though an equal form is
 vectorised.
 
-The ratios are of times on two cores with AVX2, of jax 0.10.2 and 0.12, on a busy machine; they agree to a factor of two
-or three.
+The ratios are of times on two cores with AVX2, of jax 0.10.2 and 0.12, on a machine that did nothing else.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from math import prod
+from typing import NamedTuple
 
 from jaxprof.base.units import counted, integer, percent
 from jaxprof.events.finding import Finding
@@ -24,20 +24,32 @@ from jaxprof.hlo.kernels.kinds import values_of
 _BYTES_A_NUMBER = 32
 """Bytes that memory moves while two cores compute one number by itself: some 3 ns of 3 to 10 that were measured."""
 _LONG = 8
-"""Longest last axis whose numbers are written out: 5 to 20 times as fast up to it, and from 12 on hardly."""
+"""Longest last axis whose sum is written out: 3 to 20 times as fast up to it, and twice for 12."""
+_LONG_EXTREME = 4
+"""The same of a maximum or minimum, 2 to 7 times as fast: from 6 on XLA's own is as fast."""
 _NUMBERS_A_ROW = 1.5
-"""What one sum over a short axis takes, in numbers by themselves: 4.5 ns for 4 to 8 coordinates, 5 to 10 for 2."""
+"""What one sum over a short axis takes, in numbers computed one by one: 4.5 ns for 4 to 8, and 5 to 10 for 2."""
 _COMPARED = 32
-"""Fewest numbers in a row of which an argmax is slow, 4 to 8 ns for each; those of 16 are compared as fast as a maximum
+"""Fewest numbers in a row of which an argmax is slow, 3 to 6 ns for each; those of 16 are compared as fast as a maximum
 takes them."""
 _PAIRS = 32
 """Fewest rows on each side of which all pairs are taken."""
 
 
+class _Slow(NamedTuple):
+    """A slow form of an operation."""
+
+    what: str
+    fix: str
+    """The form in its place."""
+    numbers: float
+    """How many numbers are computed one by one."""
+
+
 @check(
     "a form that XLA for CPUs does not vectorise",
     "It is computed one number at a time, or by a call of a library for each small matrix. An equal form is computed "
-    "for many numbers at once, 3 to 100 times as fast.",
+    "for many numbers at once, 2 to 200 times as fast.",
     "Write it in the other form, on CPUs.",
     saves="part",
 )
@@ -46,26 +58,21 @@ def unvectorised(scene: Scene) -> Iterator[Finding]:
         return
     for opcodes, form in _FORMS.items():
         works: dict[Kernel, float] = {}
-        found: list[tuple[float, Value, str, str]] = []
+        found: list[tuple[float, Value, _Slow]] = []
         for kernel in scene.kernels:
             if scene.opcodes(kernel).isdisjoint(opcodes):
                 continue
             for value in values_of(kernel.instruction):
                 if value.opcode in opcodes and (slow := form(value)) is not None:
-                    what, fix, alone = slow
-                    works[kernel] = max(scene.work(kernel), _BYTES_A_NUMBER * alone * (kernel.count or 1))
-                    found.append((works[kernel], value, what, fix))
+                    works[kernel] = max(scene.work(kernel), _BYTES_A_NUMBER * slow.numbers * (kernel.count or 1))
+                    found.append((works[kernel], value, slow))
         share = scene.share(works, sum(works.values()))
         if not found or share < WORTH:
             continue
-        _, worst, what, fix = max(found, key=lambda each: each[0])
+        _, value, slow = max(found, key=lambda each: each[0])
         names = tuple(kernel.name for kernel in sorted(works, key=lambda kernel: -works[kernel]))
-        message = f"{what}: about {percent(share)} of the program's work, in {counted(len(names), 'kernel')}"
-        yield replace(module_finding(message, names), own_fix=fix, places=lines_of([worst]))
-
-
-# Each returns what is slow, the form in its place, and how many numbers are computed by themselves.
-_Slow = tuple[str, str, float]
+        message = f"{slow.what}: about {percent(share)} of the program's work, in {counted(len(names), 'kernel')}"
+        yield replace(module_finding(message, names), own_fix=slow.fix, places=lines_of([value]))
 
 
 def _reduction(value: Value) -> _Slow | None:
@@ -79,33 +86,34 @@ def _reduction(value: Value) -> _Slow | None:
     if len(operands) == 2:
         if operands[1].opcode != "iota" or length < _COMPARED:
             return None
-        return (
+        return _Slow(
             f"an argmax or argmin over {integer(length)} numbers compares them one by one",
             "Where no number is NaN: jnp.where(x == x.max(-1, keepdims=True), jnp.arange(n), n).min(-1) is "
-            "jnp.argmax(x, -1); 5 to 9 times as fast.",
+            "jnp.argmax(x, -1); 2 to 8 times as fast.",
             reduced.elements,
         )
     if len(operands) != 1 or axes != reduced.minor_to_major[:1] or length < 2:
         return None
-    rows = reduced.elements // length
-    if (pairs := _pairs(operands[0])) is not None:
+    rows, combiner = reduced.elements // length, combiner_of(value.instruction)
+    if combiner == "add" and (pairs := _pairs(operands[0])) is not None:
         first, second = pairs
-        written = "sum((x[:, None, k] - y[:, k]) ** 2 for k in range(d)) has the same result"
+        written = "sum((x[:, None, k] - y[:, k]) ** 2 for k in range(d)) is the same up to rounding"
         product = (
             "(x * x).sum(1)[:, None] + (y * y).sum(1) - 2 * x @ y.T is one product. Distances that are small beside "
             "the coordinates lose digits in it"
         )
-        return (
+        return _Slow(
             f"differences of {integer(first)} x {integer(second)} pairs are summed over {length} coordinates",
             f"Write the coordinates out: {written}." if length <= _LONG else f"Multiply: {product}.",
             _NUMBERS_A_ROW * rows,
         )
-    if length > _LONG or combiner_of(value.instruction) not in ("add", "multiply", "maximum", "minimum"):
+    longest = {"add": _LONG, "multiply": _LONG, "maximum": _LONG_EXTREME, "minimum": _LONG_EXTREME}
+    if length > longest.get(combiner, 0):
         return None
-    return (
+    return _Slow(
         f"a last axis of {length} is reduced one number after the other",
         "Write the few numbers out: sum(x[..., k] for k in range(n)) for x.sum(-1), functools.reduce(jnp.maximum, "
-        "[x[..., k] for k in range(n)]) for x.max(-1); 5 to 20 times as fast.",
+        "[x[..., k] for k in range(n)]) for x.max(-1); 2 to 20 times as fast.",
         _NUMBERS_A_ROW * rows,
     )
 
@@ -133,11 +141,11 @@ def _power(value: Value) -> _Slow | None:
     except ValueError:
         power = None
     if power is not None and power % 1 == 0.5 and abs(power) < 5:
-        fix = "Take a root and multiply: x * jnp.sqrt(x) for x ** 1.5, jax.lax.rsqrt(x) ** 3 for x ** -1.5; 10 to 40"
+        fix = "Take a root and multiply: x * jnp.sqrt(x) for x ** 1.5, 1 / (x * jnp.sqrt(x)) for x ** -1.5; 6 to 17"
     else:
-        fix = "Of positive numbers: jnp.exp(p * jnp.log(x)) for x ** p; 4 to 8"
+        fix = "Of positive numbers: jnp.exp(p * jnp.log(x)) for x ** p; 3"
     shown = "x ** p" if power is None else f"x ** {power:g}"
-    return f"{shown} is computed one number after the other", f"{fix} times as fast.", value.elements
+    return _Slow(f"{shown} is computed one number after the other", f"{fix} times as fast.", value.elements)
 
 
 def _product(value: Value) -> _Slow | None:
@@ -150,19 +158,19 @@ def _product(value: Value) -> _Slow | None:
     depth = left.shape.elements // max(1, batch * rows)
     dtype = value.shape.dtype
     if dtype in ("s8", "u8", "s16", "u16"):
-        return (
+        return _Slow(
             f"a product of integers in {8 if dtype.endswith('8') else 16} bits is computed one number after the other",
             "Sum up in 32 bits, jnp.matmul(a, b, preferred_element_type=jnp.int32), where it cannot overflow either: "
-            "5 to 70 times as fast. Convert to float32 if all sums are below 2 ** 24.",
+            "3 to 200 times as fast. Convert to float32 if all sums are below 2 ** 24.",
             batch * rows * columns * depth / 8,
         )
     # 2 x 2 and 3 x 3 are written out by XLA itself, and from 8 x 8 on a call is worth it.
     is_small = max(rows, columns, depth) < _LONG and depth >= 4 and max(rows, columns) >= 4 and min(rows, columns) > 1
     if batch < _PAIRS or not is_small:
         return None
-    return (
+    return _Slow(
         f"{integer(batch)} products of {rows} x {depth} by {depth} x {columns} matrices are as many calls of a library",
-        "Write the short sum out: sum(a[..., :, k, None] * b[..., k, None, :] for k in range(n)) for a @ b; 15 to 100 "
+        "Write the short sum out: sum(a[..., :, k, None] * b[..., k, None, :] for k in range(n)) for a @ b; 15 to 120 "
         "times as fast. One matrix for the whole batch needs none of it.",
         250 * batch,
     )
