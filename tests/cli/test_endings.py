@@ -14,8 +14,8 @@ from jaxprof import events as e
 from jaxprof.cli import answers, plain_script
 from jaxprof.cli.output import ExitCode
 from jaxprof.runner.interpreter import Interpreter
-from jaxprof.runner.new_session import report_location
 from jaxprof.runner.program_run import ProgramScheduler
+from jaxprof.runner.session_recorder import report_location
 from jaxprof.session import Session, load
 from job_folders import job, loop, process
 from pythons import stand_in
@@ -46,7 +46,7 @@ def test_exit_code_of_measuring(monkeypatch, capsys, stopped_by, status, kept, c
             assert (planned, self.scheduler.max_silence_seconds) == (["a plan"], 7.0)
 
     monkeypatch.setattr("jaxprof.runner.headless.HeadlessRuns", Runs)
-    monkeypatch.setattr("jaxprof.runner.new_session.report_location", lambda writer, note: kept)
+    monkeypatch.setattr("jaxprof.runner.session_recorder.report_location", lambda writer, note: kept)
     writer = SimpleNamespace(kept_path=Path("s.jaxprof"))
     ending = pytest.raises(click.exceptions.Exit) if stopped_by is signal.SIGTERM else nullcontext()
     with ending as ended:

@@ -115,7 +115,7 @@ def carry_out(
     """Print `notes`, run the plan to its end, and print where the session is. Ends the command if a signal other than
     ctrl+c ended the plan."""
     from jaxprof.runner.headless import HeadlessRuns, Progress
-    from jaxprof.runner.new_session import report_location
+    from jaxprof.runner.session_recorder import report_location
 
     progress = Progress(sys.stderr)
     for each in notes:
@@ -153,7 +153,7 @@ def side_options(words: Mapping[str, Any], folder: Path, **more: Any) -> SideOpt
 
 
 def measure_group(planned: Sequence[PlannedRun], interpreter: Interpreter, words: Mapping[str, Any]) -> Outcome:
-    from jaxprof.runner.new_session import new_writer
+    from jaxprof.runner.session_recorder import new_writer
 
     comparison = planned[0].comparison
     lines = [f"note: {each}" for each in comparison.notes] if comparison is not None else []

@@ -132,9 +132,9 @@ def _compile_now(target: Target, options: CompileOptions, variables: Mapping[str
     from jaxprof.devices.absent import parse_mesh, parse_targets
     from jaxprof.devices.inventory.machine import environment_facts
     from jaxprof.runner.interpreter import find_interpreter
-    from jaxprof.runner.new_session import report_location
     from jaxprof.runner.planning import HOST, PlanOptions, find_workloads, plan_compiles, read_settings
     from jaxprof.runner.scheduler import session_of
+    from jaxprof.runner.session_recorder import report_location
     from jaxprof.session import LogWriter, new_header
 
     refuse_to_run("compiling")

@@ -25,8 +25,8 @@ from jaxprof.cli import output
 from jaxprof.cli.answers import print_conclusion, print_job, print_session
 from jaxprof.cli.options import words_given
 from jaxprof.cli.output import ExitCode
-from jaxprof.runner.new_session import new_writer, report_location
 from jaxprof.runner.program_signals import passing_signals
+from jaxprof.runner.session_recorder import new_writer, report_location
 from jaxprof.session.files import EXTENSION, JOB_EXTENSION, job_folder_for, lasting_name, process_number, session_path
 
 if TYPE_CHECKING:

@@ -21,7 +21,6 @@ from jaxprof.cli.output import ExitCode, format_option, note, print_text, start_
 from jaxprof.facts import Fact, column, pick
 from jaxprof.facts.answers import WORKLOAD
 from jaxprof.report import Table, text_lines, wrap
-from jaxprof.runner.new_session import new_writer
 from jaxprof.workloads.model import Parameter, workload_info
 
 if TYPE_CHECKING:
@@ -126,6 +125,8 @@ def command(
         planned = _plan_again(source, plan_options, start_question(source, yes=yes))
     else:
         planned, notes = plan_all(infos, plan_options)
+    from jaxprof.runner.session_recorder import new_writer
+
     writer = new_writer(out, replace_existing=force)
     lines = [*(f"note: {each}" for each in notes), f"{counted(len(planned), 'run')}: {estimate_time(planned)}"]
     outcome = carry_out(planned, interpreter, writer, lines, max_silence_seconds)

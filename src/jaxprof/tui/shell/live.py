@@ -41,9 +41,9 @@ def make_scheduler(
     program: ProgramCommand | None, interpreter: Interpreter, listen: Listener, path: Path | None = None
 ) -> Made:
     """Create a scheduler of runs, or one of `program`, that writes a new session to `path`, or a kept one."""
-    from jaxprof.runner.new_session import new_writer
     from jaxprof.runner.program_run import ProgramScheduler
     from jaxprof.runner.scheduler import Scheduler
+    from jaxprof.runner.session_recorder import new_writer
     from jaxprof.session import Session
 
     writer = new_writer(path)
@@ -172,7 +172,7 @@ class Live:
         if scheduler is None:
             return
         from jaxprof.report.conclusion import closing_lines
-        from jaxprof.runner.new_session import report_location
+        from jaxprof.runner.session_recorder import report_location
 
         locations = list[str]()
         self.is_kept = report_location(scheduler.writer, locations.append)
