@@ -64,35 +64,31 @@ def _init(self: Any, /, *args: Any, **values: Any) -> None:
     """Give the class its own `__init__`, and call it."""
     for kind in type(self).__mro__:
         if kind.__dict__.get("__init__") is _init:
-            setattr(kind, "__init__", _compile_init(kind))  # noqa: B010
+            # Set the slots by their descriptors: `__setattr__` may refuse, and is slower.
+            items = sorted(dataclasses.fields(kind), key=lambda item: item.kw_only is True)
+            parameters, lines, known = [], [], dict[str, Any](_missing=MISSING)
+            for item in items:
+                name = value = item.name
+                known[f"_set_{name}"] = getattr(kind, name).__set__
+                if item.kw_only and "*" not in parameters:
+                    parameters.append("*")
+                if item.default_factory is not MISSING:
+                    known[f"_make_{name}"], default = item.default_factory, "=_missing"
+                    value = f"_make_{name}() if {name} is _missing else {name}"
+                elif item.default is not MISSING:
+                    known[f"_default_{name}"], default = item.default, f"=_default_{name}"
+                else:
+                    default = ""
+                parameters.append(f"{name}{default}")
+                lines.append(f"_set_{name}(_self, {value})")
+            if hasattr(kind, "__post_init__"):
+                lines.append("_self.__post_init__()")
+            source = f"def __init__({', '.join(['_self', *parameters])}):\n  " + "\n  ".join(lines or ["pass"])
+            exec(compile(source, __file__, "exec"), known)  # of this file: a sampled stack shows whose function it is
+            init: Callable[..., None] = known["__init__"]
+            init.__qualname__ = f"{kind.__qualname__}.__init__"  # which errors name
+            setattr(kind, "__init__", init)  # noqa: B010
     self.__init__(*args, **values)
-
-
-def _compile_init(kind: type[Any]) -> Callable[..., None]:
-    """Return a function that sets the slots by their descriptors: `__setattr__` may refuse, and is slower."""
-    items = sorted(dataclasses.fields(kind), key=lambda item: item.kw_only is True)
-    parameters, lines, known = [], [], dict[str, Any](_missing=MISSING)
-    for item in items:
-        name = value = item.name
-        known[f"_set_{name}"] = getattr(kind, name).__set__
-        if item.kw_only and "*" not in parameters:
-            parameters.append("*")
-        if item.default_factory is not MISSING:
-            known[f"_make_{name}"], default = item.default_factory, "=_missing"
-            value = f"_make_{name}() if {name} is _missing else {name}"
-        elif item.default is not MISSING:
-            known[f"_default_{name}"], default = item.default, f"=_default_{name}"
-        else:
-            default = ""
-        parameters.append(f"{name}{default}")
-        lines.append(f"_set_{name}(_self, {value})")
-    if hasattr(kind, "__post_init__"):
-        lines.append("_self.__post_init__()")
-    source = f"def __init__({', '.join(['_self', *parameters])}):\n  " + "\n  ".join(lines or ["pass"])
-    exec(compile(source, __file__, "exec"), known)  # of this file: a sampled stack shows whose function it is
-    init: Callable[..., None] = known["__init__"]
-    init.__qualname__ = f"{kind.__qualname__}.__init__"  # which errors name
-    return init
 
 
 def _key(kind: type) -> Callable[[Any], tuple[Any, ...]]:

@@ -59,7 +59,27 @@ def modules_at(path: Path) -> list[ModuleStages]:
     Raises FileRefusedError if there are none.
     """
     if path.is_dir():
-        return _in_folder(path)
+        by_module: dict[str, dict[str, Path]] = {}
+        try:
+            for module, stage, file in _candidates(path):
+                by_module.setdefault(module, {})[stage] = file
+        except OSError as error:
+            raise HloError(f"{path}: {system_words(error)}") from None
+        if not by_module:
+            raise FileRefusedError(f"no HLO in the folder {path}", HOW_TO_DUMP)
+        return [
+            ModuleStages(
+                key=str(path / module),
+                label=module,
+                # A module that was dumped only before the passes is shown as it is; its notice says so.
+                stages={
+                    stage: _reader(file) for stage, file in ({"hlo": next(iter(stages.values()))} | stages).items()
+                },
+                device=_device_kind(path / f"{module}.gpu_target_config.pbtxt"),
+                assignment=_assignment(stages.get("hlo")),
+            )
+            for module, stages in by_module.items()
+        ]
     if not path.exists():
         raise missing_file(path)
     modules = _parse(path, _with_comments(path, files.read_text(path)))
@@ -75,28 +95,6 @@ def modules_at(path: Path) -> list[ModuleStages]:
             assignment=_assignment(path),
         )
         for number, module in enumerate(modules)
-    ]
-
-
-def _in_folder(folder: Path) -> list[ModuleStages]:
-    by_module: dict[str, dict[str, Path]] = {}
-    try:
-        for module, stage, path in _candidates(folder):
-            by_module.setdefault(module, {})[stage] = path
-    except OSError as error:
-        raise HloError(f"{folder}: {system_words(error)}") from None
-    if not by_module:
-        raise FileRefusedError(f"no HLO in the folder {folder}", HOW_TO_DUMP)
-    return [
-        ModuleStages(
-            key=str(folder / module),
-            label=module,
-            # A module that was dumped only before the passes is shown as it is; its notice says so.
-            stages={stage: _reader(path) for stage, path in ({"hlo": next(iter(stages.values()))} | stages).items()},
-            device=_device_kind(folder / f"{module}.gpu_target_config.pbtxt"),
-            assignment=_assignment(stages.get("hlo")),
-        )
-        for module, stages in by_module.items()
     ]
 
 

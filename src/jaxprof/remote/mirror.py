@@ -89,7 +89,29 @@ class Mirror:
         note = self._folder / FETCHED_FROM
         try:
             private_folder(self._folder)
-            missing = self._fetch_changes(progress)
+            files = self.files()
+            # Delete the copies of files that the store does not have any more, and what killed processes left: a
+            # younger half file may be one that another process fetches now.
+            stored = {self._target(file) for file in files}
+            killed_before = time.time() - FETCH_TIME.most
+            for path in [*self._folder.glob(f".*{PARTIAL}"), *self.path.rglob("*")]:
+                with suppress(OSError):
+                    is_fetched_now = path.name.endswith(PARTIAL) and path.stat().st_mtime > killed_before
+                    if path not in stored and not path.is_dir() and not is_fetched_now:
+                        path.unlink(missing_ok=True)
+            due = [file for file in files if not self._is_current(file)]
+            pool = ThreadPoolExecutor(8 if getattr(self._files, "async_impl", False) else 1)
+            failures: list[StoreFailure] = []
+            try:
+                for done, refused in enumerate(pool.map(self._fetch, due), start=1):
+                    failures += [refused] if refused is not None else []
+                    if progress is not None:
+                        progress(done, len(due))
+            finally:  # after ctrl+c, no further file is begun
+                pool.shutdown(cancel_futures=True)
+            if failures and not any(self._target(file).exists() for file in files):
+                raise failures[0]
+            missing = f"{len(failures)} of {len(files)} files: {failures[0].what}" if failures else ""
             with replace_file(note, PRIVATE, only_regular=True) as fresh:
                 fresh.write_text(self.remote.shown, "utf-8")
         except StoreFailure as failure:
@@ -102,31 +124,6 @@ class Mirror:
                 f"{self.remote.shown} cannot be fetched to {self._folder}: {system_words(error)}", "Free some space."
             ) from error
         return missing
-
-    def _fetch_changes(self, progress: Progress | None) -> str:
-        files = self.files()
-        # Delete the copies of files that the store does not have any more, and what killed processes left: a younger
-        # half file may be one that another process fetches now.
-        stored = {self._target(file) for file in files}
-        killed_before = time.time() - FETCH_TIME.most
-        for path in [*self._folder.glob(f".*{PARTIAL}"), *self.path.rglob("*")]:
-            with suppress(OSError):
-                is_fetched_now = path.name.endswith(PARTIAL) and path.stat().st_mtime > killed_before
-                if path not in stored and not path.is_dir() and not is_fetched_now:
-                    path.unlink(missing_ok=True)
-        due = [file for file in files if not self._is_current(file)]
-        pool = ThreadPoolExecutor(8 if getattr(self._files, "async_impl", False) else 1)
-        failures: list[StoreFailure] = []
-        try:
-            for done, failure in enumerate(pool.map(self._fetch, due), start=1):
-                failures += [failure] if failure is not None else []
-                if progress is not None:
-                    progress(done, len(due))
-        finally:  # after ctrl+c, no further file is begun
-            pool.shutdown(cancel_futures=True)
-        if failures and not any(self._target(file).exists() for file in files):
-            raise failures[0]
-        return f"{len(failures)} of {len(files)} files: {failures[0].what}" if failures else ""
 
     def files(self) -> list[StoredFile]:
         """Return the files in and below the folder, or the one file, without names that are unsafe as local names.

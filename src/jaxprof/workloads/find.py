@@ -111,12 +111,14 @@ def _workload(
     if declaration_of(function) is None and not inputs_from:
         _refuse_without_object(module, location, wanted)
     short = Path(location).name if location.endswith(".py") else location
+    # A function `NAME_shardings`, or the list under that name with an entry for each argument.
+    written = vars(module).get(beside(wanted, SHARDINGS))
     workload = workload_of(
         function,
         origin=f"{location}:{wanted}",
         name=f"{short}:{wanted}",
         companion=_companion(module, wanted),
-        shardings=_shardings(module, wanted),
+        shardings=written if callable(written) or isinstance(written, list | tuple) else None,
         arguments=arguments,
         # Found after the workload that takes the inputs, which may share the name of the one that lends them.
         lend=(lambda: find(inputs_from)) if inputs_from else None,
@@ -172,12 +174,6 @@ def _refuse_without_object(module: ModuleType, location: str, wanted: str) -> No
 def _companion(module: ModuleType, name: str) -> Callable[..., Any] | None:
     companion = vars(module).get(beside(name, INPUTS))
     return companion if callable(companion) else None
-
-
-def _shardings(module: ModuleType, name: str) -> Sequence[Any] | Callable[..., Any] | None:
-    """Return the function `NAME_shardings`, or the list under that name with an entry for each argument."""
-    written = vars(module).get(beside(name, SHARDINGS))
-    return written if callable(written) or isinstance(written, list | tuple) else None
 
 
 def _hint(location: str, module: ModuleType) -> str:

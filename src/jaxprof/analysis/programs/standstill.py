@@ -18,7 +18,7 @@ from itertools import takewhile
 from jaxprof.base.files import is_own
 from jaxprof.base.units import and_more, integer, seconds
 from jaxprof.base.values import field, frozen
-from jaxprof.events import NOWHERE, SilenceSeen, SourceLocation, StandstillSeen, ThreadStack
+from jaxprof.events import NOWHERE, SourceLocation, StandstillSeen, ThreadStack
 from jaxprof.session import RecordedProgram
 
 USUAL_ITERATIONS = 10
@@ -140,7 +140,28 @@ def standstill(program: RecordedProgram, now: float) -> Standstill | None:
         if since is None and silence.wait.state == "T":  # before its first iteration
             since = silence.silent_seconds
         if since is not None:
-            return _silent(silence, since, inside, now)
+            # Not even the recorder's own thread gets to run.
+            if silence.wait.state == "T":
+                waits, what = STOPPED, "is stopped by a signal (state T)"
+            elif silence.wait.state:
+                where = f", in {silence.wait.call}" if silence.wait.call else ""
+                file = f" of {silence.wait.file}" if silence.wait.file else ""
+                waits, what = LOCKED, f"holds the interpreter's lock in native code{where}{file}"
+            else:
+                waits, what = UNKNOWN, "says nothing any more"
+            return Standstill(
+                since,
+                max(now, silence.monotonic_seconds) - since,
+                silence.step,
+                silence.at or (inside.at if inside is not None else NOWHERE),
+                inside.call if inside is not None and not silence.at else "",
+                waits,
+                what,
+                bool(silence.wait.state),
+                False,
+                silence.usual_seconds,
+                threads=tuple(silence.threads),
+            )
     if inside is None or (not inside.stage and (inside.moved_bytes_per_second or 0.0) >= _MOVED_BYTES_PER_SECOND):
         return None
     waits, what, certain = _wait(inside)
@@ -166,31 +187,6 @@ def standstill(program: RecordedProgram, now: float) -> Standstill | None:
         inside.longest_seconds,
         since > inside.since_seconds,
         tuple(inside.threads),
-    )
-
-
-def _silent(seen: SilenceSeen, since: float, inside: StandstillSeen | None, now: float) -> Standstill:
-    """Return the standstill of a program whose recorder is silent: not even its own thread gets to run."""
-    if seen.wait.state == "T":
-        waits, what = STOPPED, "is stopped by a signal (state T)"
-    elif seen.wait.state:
-        where = f", in {seen.wait.call}" if seen.wait.call else ""
-        file = f" of {seen.wait.file}" if seen.wait.file else ""
-        waits, what = LOCKED, f"holds the interpreter's lock in native code{where}{file}"
-    else:
-        waits, what = UNKNOWN, "says nothing any more"
-    return Standstill(
-        since,
-        max(now, seen.monotonic_seconds) - since,
-        seen.step,
-        seen.at or (inside.at if inside is not None else NOWHERE),
-        inside.call if inside is not None and not seen.at else "",
-        waits,
-        what,
-        bool(seen.wait.state),
-        False,
-        seen.usual_seconds,
-        threads=tuple(seen.threads),
     )
 
 

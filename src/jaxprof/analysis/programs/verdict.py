@@ -72,21 +72,20 @@ def verdict(loop: HotLoop, *, timed: bool = True) -> Verdict:
         return bound
     share = asleep / total
     low, high = interval(share, samples)
-    awake = _largest_part(_awake(loop), timed=timed)
-    return Verdict(IDLE, share, low, high, seconds=total, otherwise=awake)
-
-
-def _awake(loop: HotLoop) -> HotLoop:
-    """Return the loop without the waits for something to do that are in it."""
-    asleep = [spot for spot in loop.spots if spot in loop.asleep]
-    took = totals((loop.part(spot), spot.seconds) for spot in asleep)
-    return replace(
-        loop,
-        spots=tuple(spot for spot in loop.spots if spot not in loop.asleep),
-        parts={part: max(0.0, seconds - took.get(part, 0.0)) for part, seconds in loop.parts.items()},
-        undelayed={part: max(0.0, seconds - took.get(part, 0.0)) for part, seconds in loop.undelayed.items()},
-        samples=max(0.0, loop.samples - sum(spot.samples for spot in asleep)),
+    # The loop without its waits for something to do.
+    sleeps = [spot for spot in loop.spots if spot in loop.asleep]
+    took = totals((loop.part(spot), spot.seconds) for spot in sleeps)
+    awake = _largest_part(
+        replace(
+            loop,
+            spots=tuple(spot for spot in loop.spots if spot not in loop.asleep),
+            parts={part: max(0.0, seconds - took.get(part, 0.0)) for part, seconds in loop.parts.items()},
+            undelayed={part: max(0.0, seconds - took.get(part, 0.0)) for part, seconds in loop.undelayed.items()},
+            samples=max(0.0, loop.samples - sum(spot.samples for spot in sleeps)),
+        ),
+        timed=timed,
     )
+    return Verdict(IDLE, share, low, high, seconds=total, otherwise=awake)
 
 
 def _jax_worked(loop: HotLoop) -> bool:

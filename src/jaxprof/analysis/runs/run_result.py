@@ -220,7 +220,24 @@ class RunResult:
     def versus(self) -> Versus | None:
         # A call that returns its argument has a time, but has done no work that could be compared.
         work_seconds = None if self.moved_nothing or self.summary is None else self.summary.median
-        return _versus(self.session, self.run, self.phase_seconds, work_seconds)
+        baseline = self.session.runs.get(self.run.plan.baseline)
+        if baseline is None or work_seconds is None or ("run" in baseline.phases and baseline.phases["run"].zero_copy):
+            return None
+        speedup = compare_times(self.session, baseline, self.run)
+        if speedup.ratio is None:
+            return None
+        theirs = _phase_seconds(baseline, summaries_over_launches(baseline))
+        call = speedup.ratio * work_seconds  # what a call wins is the speed-up, which the medians may contradict
+        starts = _start_seconds(theirs, call), _start_seconds(self.phase_seconds, work_seconds)
+        break_even = ahead_until = None
+        if starts[0] is not None and starts[1] is not None:
+            break_even = break_even_calls(starts[0], call, starts[1], work_seconds)
+            overtaken = break_even_calls(starts[1], work_seconds, starts[0], call)
+            if break_even is None and overtaken is not None and overtaken > 1:
+                ahead_until = overtaken - 1
+        summary = _summary(baseline, "run")
+        why = speedup.why_not_of_medians(summary.median / work_seconds) if summary is not None else ""
+        return Versus(baseline.id, speedup, why, break_even, ahead_until)
 
     @cached_property
     def warnings(self) -> tuple[WarningRaised, ...]:
@@ -308,27 +325,6 @@ def newest_run(session: Session) -> str:
         return running[-1]
     ended = [(run.ended_seconds, at) for at, run in enumerate(runs) if run.ended_seconds is not None]
     return runs[max(ended)[1]].id if ended else ""
-
-
-def _versus(session: Session, run: Run, phases: dict[str, float | None], median: float | None) -> Versus | None:
-    baseline = session.runs.get(run.plan.baseline)
-    if baseline is None or median is None or ("run" in baseline.phases and baseline.phases["run"].zero_copy):
-        return None
-    speedup = compare_times(session, baseline, run)
-    if speedup.ratio is None:
-        return None
-    theirs = _phase_seconds(baseline, summaries_over_launches(baseline))
-    call = speedup.ratio * median  # what a call wins is the speed-up, which the medians may contradict
-    starts = _start_seconds(theirs, call), _start_seconds(phases, median)
-    break_even = ahead_until = None
-    if starts[0] is not None and starts[1] is not None:
-        break_even = break_even_calls(starts[0], call, starts[1], median)
-        overtaken = break_even_calls(starts[1], median, starts[0], call)
-        if break_even is None and overtaken is not None and overtaken > 1:
-            ahead_until = overtaken - 1
-    summary = _summary(baseline, "run")
-    why = speedup.why_not_of_medians(summary.median / median) if summary is not None else ""
-    return Versus(baseline.id, speedup, why, break_even, ahead_until)
 
 
 def _start_seconds(phases: dict[str, float | None], call_seconds: float) -> float | None:

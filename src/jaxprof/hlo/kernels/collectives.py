@@ -98,7 +98,26 @@ def groups_of(instruction: Instruction) -> Groups | None:
     unknown."""
     raw = instruction.attributes.get("replica_groups", "").strip()
     if raw.startswith("mesh["):
-        return _of_mesh(raw, instruction.attributes.get("device_ids", ""))
+        # The devices along the chosen axes, one group for each position along the others.
+        ids = instruction.attributes.get("device_ids", "")
+        mesh, chosen = _MESH.match(raw), _CHOSEN.search(ids or raw)
+        if mesh is None or chosen is None:
+            return None
+        axes = {name: int(size) for name, size in _AXIS.findall(mesh["axes"])}
+        sizes = tuple(axes.values())
+        order = _ORDER.match(ids)
+        if ids and order is None:
+            return None
+        devices = _device_order(_numbers(order["dimensions"]), order["order"]) if order else _device_order(sizes, None)
+        wanted = _QUOTED.findall(chosen["chosen"])
+        if devices is None or len(devices) != prod(sizes) or not wanted or not set(wanted) <= set(axes):
+            return None
+        if len(set(wanted)) < len(wanted):
+            return None
+        inner = [list(axes).index(name) for name in wanted]
+        outer = [number for number in range(len(sizes)) if number not in inner]
+        turned = _transpose(devices, sizes, (*outer, *inner))
+        return _in_groups(turned, prod(sizes[number] for number in inner))
     if iota := _IOTA.match(raw):
         shape = _numbers(iota["shape"])
         devices = _device_order(_numbers(iota["dimensions"]), iota["order"])
@@ -128,28 +147,6 @@ def device_count(instruction: Instruction) -> int | None:
     counts = [header.get(name, "") for name in ("num_partitions", "replica_count")]
     stated = [int(count) for count in counts if count.isdecimal() and len(count) < 10]
     return prod(stated) if stated else None
-
-
-def _of_mesh(raw: str, ids: str) -> Groups | None:
-    """Return the devices along the chosen axes, one group for each position along the others."""
-    mesh, chosen = _MESH.match(raw), _CHOSEN.search(ids or raw)
-    if mesh is None or chosen is None:
-        return None
-    axes = {name: int(size) for name, size in _AXIS.findall(mesh["axes"])}
-    sizes = tuple(axes.values())
-    order = _ORDER.match(ids)
-    if ids and order is None:
-        return None
-    devices = _device_order(_numbers(order["dimensions"]), order["order"]) if order else _device_order(sizes, None)
-    wanted = _QUOTED.findall(chosen["chosen"])
-    if devices is None or len(devices) != prod(sizes) or not wanted or not set(wanted) <= set(axes):
-        return None
-    if len(set(wanted)) < len(wanted):
-        return None
-    inner = [list(axes).index(name) for name in wanted]
-    outer = [number for number in range(len(sizes)) if number not in inner]
-    turned = _transpose(devices, sizes, (*outer, *inner))
-    return _in_groups(turned, prod(sizes[number] for number in inner))
 
 
 def _in_groups(devices: Sequence[int], size: int) -> Groups:

@@ -151,7 +151,14 @@ class Scope:
             if start is not None and start.shape.is_tuple and len(instruction.shape.leaves()) != len([*_slots(held)]):
                 held = _member(held, 0 if start.opcode == "copy-start" else 1)
         elif opcode.endswith("-start") and instruction.shape.is_tuple and given:
-            return self._slots_of_start(instruction, given, position)
+            # The slots of `((operands), results, ...)`, or of `(result, operand, context)` for `copy-start`: operands
+            # keep theirs.
+            old = 1 if instruction.opcode == "copy-start" else 0
+            count = len([*_slots(given)])
+            return [
+                given if number == old and len(member.leaves()) == count else self._new(instruction, member, position)
+                for number, member in enumerate(instruction.shape.tuple_shapes)
+            ]
         if held != [] and len([*_slots(held)]) == len(instruction.shape.leaves()):
             return held
         made = [self._new(instruction, instruction.shape, position)]
@@ -200,16 +207,6 @@ class Scope:
         size = 0 if space == HOST_MEMORY or (self._tpu and space) else shape.padded_bytes
         self.slots.append(BufferSlot(size, instruction, shape, kind, position, position))
         return self.slots[-1]
-
-    def _slots_of_start(self, instruction: Instruction, given: list[Held], position: int) -> Held:
-        """Return the slots of `((operands), results, ...)`, or of `(result, operand, context)` for `copy-start`.
-        Operands keep theirs."""
-        old = 1 if instruction.opcode == "copy-start" else 0
-        count = len([*_slots(given)])
-        return [
-            given if number == old and len(member.leaves()) == count else self._new(instruction, member, position)
-            for number, member in enumerate(instruction.shape.tuple_shapes)
-        ]
 
     def _end(self, computation: Computation) -> None:
         """Keep the computation's result alive to the end. A called computation writes it where its caller needs it."""

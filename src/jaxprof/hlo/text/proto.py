@@ -161,7 +161,17 @@ def sharding_text(proto: Message, depth: int = 0) -> str:
     """Return the text of an `OpSharding`: `{replicated}`, `{devices=[2,4]<=[8]}`, or a braced list for a tuple."""
     # OpSharding: 1 type, 4 tile_assignment_devices, 5 tuple_shardings. Newer ones name the axes of a mesh instead (14).
     if 14 in proto:
-        return _mesh_sharding(proto.message(14))
+        proto = proto.message(14)
+        on = proto.message(2)
+        if not on.messages(1) and len(on.numbers(2)) == 1:
+            return f"{{single_device[device_id={on.numbers(2)[0]}]}}"
+        dimensions = [axes_text(on, dimension.messages(1)) for dimension in proto.messages(3)]
+        rest = [
+            f"{name}={axes_text(on, proto.messages(number))}"
+            for number, name in ((4, "replicated"), (5, "unreduced"), (7, "manual"))
+            if number in proto
+        ]
+        return "{" + ", ".join([mesh_text(on), f"[{', '.join(dimensions)}]", *rest]) + "}"
     kind = proto.number(1)
     if kind == 2 and depth < _DEEPEST:
         return "{" + ", ".join(sharding_text(member, depth + 1) for member in proto.messages(5)) + "}"
@@ -200,19 +210,6 @@ def axes_text(mesh_proto: Message, references: Iterable[Message]) -> str:
         part = reference.message(2)
         written.append(f"'{name}':({part.number(1)}){part.number(2)}" if 2 in reference else f"'{name}'")
     return in_braces(written)
-
-
-def _mesh_sharding(proto: Message) -> str:
-    on = proto.message(2)
-    if not on.messages(1) and len(on.numbers(2)) == 1:
-        return f"{{single_device[device_id={on.numbers(2)[0]}]}}"
-    dimensions = [axes_text(on, dimension.messages(1)) for dimension in proto.messages(3)]
-    rest = [
-        f"{name}={axes_text(on, proto.messages(number))}"
-        for number, name in ((4, "replicated"), (5, "unreduced"), (7, "manual"))
-        if number in proto
-    ]
-    return "{" + ", ".join([mesh_text(on), f"[{', '.join(dimensions)}]", *rest]) + "}"
 
 
 _Writer = Callable[[Message], Iterator[str]]
@@ -259,7 +256,21 @@ def attributes(instruction: Message) -> Iterator[str]:
         parts.append(f"[{dimension.number(1)}:{dimension.number(2)}{stride}]")
     if parts:
         yield f"slice={{{', '.join(parts)}}}"
-    yield from _collective(instruction)
+    if channel := instruction.number(26):
+        yield f"channel_id={channel}"
+    # Newer protos have the short form beside the list of groups; older ones have it inside the list.
+    iota = instruction.message(92) if 92 in instruction else instruction.message(87).message(2)
+    groups = [in_braces(group.numbers(1)) for group in instruction.messages(49) or instruction.message(87).messages(1)]
+    if iota.numbers(3):
+        yield f"replica_groups=[{iota.number(1)},{iota.number(2)}]{_iota(iota.numbers(3), iota.numbers(4))}"
+    elif 93 in instruction:
+        by_axes = instruction.message(93)
+        on = by_axes.message(1)
+        yield f"replica_groups={mesh_text(on)} {axes_text(on, by_axes.messages(2))}"
+    elif groups or 87 in instruction:
+        yield f"replica_groups={{{','.join(groups)}}}"
+    if pairs := [in_braces((pair.number(1), pair.number(2))) for pair in instruction.messages(52)]:
+        yield f"source_target_pairs={{{','.join(pairs)}}}"
     if opcode == "custom-call":
         if instruction.number(56):
             shapes = ", ".join(map(shape_text, instruction.messages(57)))
@@ -276,8 +287,8 @@ def attributes(instruction: Message) -> Iterator[str]:
         yield f"sharding={sharding_text(instruction.message(40))}"
     if (thread := instruction.text(79)) and thread != "main":
         yield f"async_execution_thread={quote(thread)}"
-    if pairs := [(entry.text(1), entry.text(2)) for entry in instruction.message(68).messages(1)]:
-        yield f"frontend_attributes={{{','.join(f'{key}={frontend(value)}' for key, value in sorted(pairs))}}}"
+    if frontends := [(entry.text(1), entry.text(2)) for entry in instruction.message(68).messages(1)]:
+        yield f"frontend_attributes={{{','.join(f'{key}={frontend(value)}' for key, value in sorted(frontends))}}}"
     proto = instruction.message(82)
     values = "".join(
         f",{statistic.text(1)}={next(iter(statistic.floats(2, 'd')), 0.0):g}" for statistic in proto.messages(2)
@@ -437,24 +448,6 @@ _MESSAGES: dict[int, _Writer] = {
     62: _flags((1, "lower")),
     90: _ragged_dot,
 }  # fmt: skip
-
-
-def _collective(instruction: Message) -> Iterator[str]:
-    if channel := instruction.number(26):
-        yield f"channel_id={channel}"
-    # Newer protos have the short form beside the list of groups; older ones have it inside the list.
-    iota = instruction.message(92) if 92 in instruction else instruction.message(87).message(2)
-    groups = [in_braces(group.numbers(1)) for group in instruction.messages(49) or instruction.message(87).messages(1)]
-    if iota.numbers(3):
-        yield f"replica_groups=[{iota.number(1)},{iota.number(2)}]{_iota(iota.numbers(3), iota.numbers(4))}"
-    elif 93 in instruction:
-        by_axes = instruction.message(93)
-        on = by_axes.message(1)
-        yield f"replica_groups={mesh_text(on)} {axes_text(on, by_axes.messages(2))}"
-    elif groups or 87 in instruction:
-        yield f"replica_groups={{{','.join(groups)}}}"
-    if pairs := [in_braces((pair.number(1), pair.number(2))) for pair in instruction.messages(52)]:
-        yield f"source_target_pairs={{{','.join(pairs)}}}"
 
 
 _CALLING = {

@@ -265,9 +265,32 @@ def kernel_facts(opened: OpenedModule, ranked: Ranked, width: int, around: int =
                 findings.append(heading("Findings"))
             findings += hang(Content.styled("! ", "bold $warning"), finding.message, width)
             findings += hang(Content("  "), finding.fix, width, "$text-muted")
+    kernel, roof, over = ranked.kernel, ranked.roof, ranked.over
+    figures = {"FLOPs": "unknown: a library call reports none"}
+    if kernel.flops is not None:
+        figures["FLOPs"] = scaled(kernel.flops) + (" (approximately)" if kernel.estimated else "")
+        if kernel.transcendentals:
+            figures["FLOPs"] += f" + {scaled(kernel.transcendentals)} transcendental"
+    moved = f"{bytes_(kernel.bytes_read)} read + {bytes_(kernel.bytes_written)} written"
+    figures["bytes"] = f"{bytes_(kernel.bytes)} = {moved}"
+    figures["intensity"] = f"{scaled(kernel.intensity)} FLOP/B" if kernel.intensity is not None else UNKNOWN
+    if roof is not None:
+        figures["intensity"] += f" (the ridge is at {scaled(roof.ridge)})" if roof.ridge is not None else ""
+        figures["at least"] = seconds(ranked.least_once) + (f", bound by {ranked.bound}" if ranked.bound else "")
+    if over is not None and over.bound_seconds is not None and over.link:
+        figures["links"] = f"at least {seconds(over.bound_seconds)} over {over.link}"
+    if ranked.measured_seconds is not None:
+        of_roof = ranked.least_seconds / ranked.measured_seconds if ranked.least_seconds else None
+        reached = f": {percent(of_roof)} of the roofline" if of_roof is not None else ""
+        figures["measured"] = f"{seconds(ranked.measured_seconds)} a call with the profiler, the mean{reached}"
+    if kernel.precision and kernel.precision != "default":
+        figures["precision"] = kernel.precision
+    if kernel.asynchronous:
+        figures[""] = "asynchronous: it overlaps with what follows"
+    count = "" if kernel.count == 1 else f"; for one of {times(ranked)} executions"
     parts = (
         _origins(kernel, width, opened.program.sources, around),
-        _cost(ranked, width),
+        [heading("Cost", f"estimate from the shapes{count}"), *_figures(figures, width)],
         findings,
         _barriers(opened, kernel, width),
         _inside(opened, kernel, width),
@@ -322,33 +345,6 @@ def _name_line(name: str, beside: str, style: str, width: int, target: FactTarge
 
 def _and_more(count: int) -> list[FactLine]:
     return [Content.styled(f"  and {count} more", "$quiet")] if count > 0 else []
-
-
-def _cost(ranked: Ranked, width: int) -> list[FactLine]:
-    kernel, roof, over = ranked.kernel, ranked.roof, ranked.over
-    figures = {"FLOPs": "unknown: a library call reports none"}
-    if kernel.flops is not None:
-        figures["FLOPs"] = scaled(kernel.flops) + (" (approximately)" if kernel.estimated else "")
-        if kernel.transcendentals:
-            figures["FLOPs"] += f" + {scaled(kernel.transcendentals)} transcendental"
-    moved = f"{bytes_(kernel.bytes_read)} read + {bytes_(kernel.bytes_written)} written"
-    figures["bytes"] = f"{bytes_(kernel.bytes)} = {moved}"
-    figures["intensity"] = f"{scaled(kernel.intensity)} FLOP/B" if kernel.intensity is not None else UNKNOWN
-    if roof is not None:
-        figures["intensity"] += f" (the ridge is at {scaled(roof.ridge)})" if roof.ridge is not None else ""
-        figures["at least"] = seconds(ranked.least_once) + (f", bound by {ranked.bound}" if ranked.bound else "")
-    if over is not None and over.bound_seconds is not None and over.link:
-        figures["links"] = f"at least {seconds(over.bound_seconds)} over {over.link}"
-    if ranked.measured_seconds is not None:
-        of_roof = ranked.least_seconds / ranked.measured_seconds if ranked.least_seconds else None
-        reached = f": {percent(of_roof)} of the roofline" if of_roof is not None else ""
-        figures["measured"] = f"{seconds(ranked.measured_seconds)} a call with the profiler, the mean{reached}"
-    if kernel.precision and kernel.precision != "default":
-        figures["precision"] = kernel.precision
-    if kernel.asynchronous:
-        figures[""] = "asynchronous: it overlaps with what follows"
-    count = "" if kernel.count == 1 else f"; for one of {times(ranked)} executions"
-    return [heading("Cost", f"estimate from the shapes{count}"), *_figures(figures, width)]
 
 
 def _figures(figures: Mapping[str, str], width: int) -> list[FactLine]:

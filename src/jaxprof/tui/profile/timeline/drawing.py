@@ -114,7 +114,20 @@ def cells(
             continue
         label = int(row.label[index])
         name, colour = lane.labels[label][0], _HIT if matched[first] else STYLES[KINDS[lane.kind_of_label[label]]]
-        glyphs[first:last] = _label(name, last - first, begins=bool(row.starts[index] >= window.start))
+        # The name in exactly `room` columns, after a thin line if the interval begins here.
+        room = last - first
+        mark = "▏" if bool(row.starts[index] >= window.start) else " "
+        text = shorten(re.sub(r"\s+", " ", safe(name)), max(1, room - 1))
+        cells: list[str] = []
+        for character in text:
+            wide = columns(character)
+            if wide == 1:
+                cells.append(character)
+            elif wide == 2:
+                cells += [character, ""]
+            elif cells:
+                cells[-1] += character
+        glyphs[first:last] = [mark, *cells, *[" "] * (room - 1 - len(cells))]
         styles[first:last] = [f"$background on {colour}"] * (last - first)
     return glyphs, styles
 
@@ -149,22 +162,6 @@ def title(lane: LaneGroup, number: int, row: LaneRow, room: int) -> str:
             note = f" {sum(above.level == 0 for above in lane.rows[: number + 1])}"
     text = shorten(name, max(1, room - len(note)), "middle") + note
     return f"{mark} {text}" + " " * max(0, room - columns(text))
-
-
-def _label(name: str, room: int, *, begins: bool) -> list[str]:
-    """Return a name in exactly `room` columns, after a thin line if the interval begins here."""
-    mark = "▏" if begins else " "
-    text = shorten(re.sub(r"\s+", " ", safe(name)), max(1, room - 1))
-    cells: list[str] = []
-    for character in text:
-        width = columns(character)
-        if width == 1:
-            cells.append(character)
-        elif width == 2:
-            cells += [character, ""]
-        elif cells:
-            cells[-1] += character
-    return [mark, *cells, *[" "] * (room - 1 - len(cells))]
 
 
 _STREAM = re.compile(r"Stream #(\d+)(?:\((.*)\))?$", re.DOTALL)
