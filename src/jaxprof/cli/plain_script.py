@@ -153,7 +153,7 @@ def import_summary() -> None:
     import platformdirs  # noqa: F401
 
     import jaxprof.base.recorded_source  # noqa: F401
-    import jaxprof.findings.derive  # noqa: F401  # noqa: F401
+    import jaxprof.findings.derive  # noqa: F401
     import jaxprof.findings.programs  # noqa: F401
     import jaxprof.report.conclusion  # noqa: F401
     import jaxprof.report.program  # noqa: F401

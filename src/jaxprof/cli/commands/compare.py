@@ -127,7 +127,23 @@ def command(files: tuple[str, ...], form: str, no_run: bool, tried: str | None, 
     if words["for_devices"]:
         refuse_others("does not apply to programs that are only compiled", "files", "form", *_COMPILED)
         _refuse_alone(targets)
-        _print_differences(_compile(targets, {name: words[name] for name in _COMPILED}), form)
+        # Compile the targets, and compare each with the first, on each device.
+        compiling = {name: words[name] for name in _COMPILED}
+        from jaxprof.analysis.kernels.hlo_program import CompileOptions
+        from jaxprof.cli.modules import compile_programs
+        from jaxprof.findings.compare.gate import pair_programs
+        from jaxprof.findings.compare.session_difference import session_difference
+
+        first, *others = (compile_programs(target, CompileOptions(**compiling)) for target in targets)
+        differences: list[SessionDifference] = []
+        for target, other in zip(targets[1:], others, strict=True):
+            pairs = [(ours, theirs) for ours, theirs in pair_programs(first, other) if ours and theirs]
+            if not pairs:
+                has = "; ".join(", ".join(run.plan.device for _, run in side) for side in (first, other))
+                raise UsageError(f"{targets[0].word} and {target.word} have no device in common", f"{has}.")
+            for (session_a, run_a), (session_b, run_b) in pairs:
+                differences.append(session_difference(session_a, session_b, run_before=run_a.id, run_after=run_b.id))
+        _print_differences(differences, form)
         return None
     refuse_without("for_devices", ("axes", "shard"))
     # Functions and workloads are run, sessions are not: a mixture cannot be compared.
@@ -219,25 +235,6 @@ def _refuse_alone(targets: Sequence[Target]) -> None:
     if len(targets) < 2:
         hint = "jaxprof compare old.py:step new.py:step measures; jaxprof sessions lists the sessions that are kept."
         raise UsageError("compare needs two sessions, or two that can be run", hint)
-
-
-def _compile(targets: Sequence[Target], compiling: dict[str, Any]) -> list[SessionDifference]:
-    """Compile the targets, and compare each with the first, on each device. Raises JaxprofError."""
-    from jaxprof.analysis.kernels.hlo_program import CompileOptions
-    from jaxprof.cli.modules import compile_programs
-    from jaxprof.findings.compare.gate import pair_programs
-    from jaxprof.findings.compare.session_difference import session_difference
-
-    first, *others = (compile_programs(target, CompileOptions(**compiling)) for target in targets)
-    differences: list[SessionDifference] = []
-    for target, other in zip(targets[1:], others, strict=True):
-        pairs = [(ours, theirs) for ours, theirs in pair_programs(first, other) if ours and theirs]
-        if not pairs:
-            has = "; ".join(", ".join(run.plan.device for _, run in side) for side in (first, other))
-            raise UsageError(f"{targets[0].word} and {target.word} have no device in common", f"{has}.")
-        for (session_a, run_a), (session_b, run_b) in pairs:
-            differences.append(session_difference(session_a, session_b, run_before=run_a.id, run_after=run_b.id))
-    return differences
 
 
 def _compare_sessions(targets: Sequence[Target], form: str) -> None:
