@@ -236,16 +236,7 @@ class _TargetCompile:
             shardings.append(sharding)
         self._report_sharding(leaves, given, mesh)
         program = program_of(traced, shardings, annotated=True)
-        # A mesh over a whole TPU slice is laid out as JAX does it, so that neighbours in the mesh are neighbours in
-        # the torus.
-        from jax.experimental import topologies
-
-        there = list(topology.devices)
-        if self.request.platform == "tpu" and mesh.devices.size == len(there):
-            laid = topologies.make_mesh(topology, mesh.devices.shape, mesh.axis_names)
-            for here, device in zip(mesh.devices.flat, laid.devices.flat, strict=True):
-                there[here.id] = device
-        devices = Devices(tuple(there))
+        devices = Devices(self._order(mesh, topology))
         lower = partial(lower_for_target, program, mesh, devices, self.request.platform)
         return self._compile_program(program, traced, leaves, lower)
 
@@ -267,6 +258,18 @@ class _TargetCompile:
             keep_constants=self.request.spec.keep_constants,
             ask_reasons=self.request.platform == "cuda",
         )
+
+    def _order(self, mesh: Mesh, topology: Any) -> tuple[Any, ...]:
+        """Return the target's device for each of this host's, by number. A mesh over a whole TPU slice is laid out as
+        JAX does it, so that neighbours in the mesh are neighbours in the torus."""
+        from jax.experimental import topologies
+
+        there = list(topology.devices)
+        if self.request.platform == "tpu" and mesh.devices.size == len(there):
+            laid = topologies.make_mesh(topology, mesh.devices.shape, mesh.axis_names)
+            for here, device in zip(mesh.devices.flat, laid.devices.flat, strict=True):
+                there[here.id] = device
+        return tuple(there)
 
     def _compile_plain(self, traced: Traced, leaves: Sequence[ShardedLeaf], topology: Any) -> StagedProgram:
         """Compile a program that names no devices: its inputs go on the target's devices, split as the command line or

@@ -58,13 +58,13 @@ def _try_each(
     reporter: Reporter, function: Any, arguments: tuple[Any, ...], compile_changed: Callable[..., StagedProgram]
 ) -> None:
     due, silent = time.monotonic() + _MOST_SECONDS, Reporter(lambda event: None, reporter.control)
-    for changes in (_donation, _checkpointed_scan, _checkpointed_functions, _halves, _bfloat16):
-        with _left_out():
+    for changes in (_donation, _scan_checkpoint, _function_checkpoints, _halves, _bfloat16):
+        with _ignore_failures():
             for tried, changed, shapes, key in changes(function, arguments):
                 reporter.control.check()
                 if time.monotonic() > due:
                     return
-                with _left_out(), ExitStack() as stack:
+                with _ignore_failures(), ExitStack() as stack:
                     for owner, name, value in [*_owners(key)] if key is not None else ():
                         stack.callback(setattr, owner, name, vars(owner)[name])
                         setattr(owner, name, _checkpoint(value))
@@ -77,7 +77,7 @@ def _try_each(
 
 
 @contextmanager
-def _left_out() -> Iterator[None]:
+def _ignore_failures() -> Iterator[None]:
     """Leave out a change that cannot be traced or compiled: the user's function raises then whatever it wants."""
     try:
         yield
@@ -87,18 +87,18 @@ def _left_out() -> Iterator[None]:
         pass
 
 
-def _named(function: Any, numbers: list[int]) -> str:
+def _argument_names(function: Any, numbers: list[int]) -> str:
     names = list(arguments_by_name(function))
     return ", ".join(names[number] if number < len(names) else f"argument {number}" for number in numbers)
 
 
 def _donation(function: Any, arguments: tuple[Any, ...]) -> Iterator[_Change]:
     if numbers := donatable(function, arguments):
-        tried = RemedyTried(remedy="donate", subject=_named(function, numbers))
+        tried = RemedyTried(remedy="donate", subject=_argument_names(function, numbers))
         yield tried, jax.jit(function, donate_argnums=numbers), arguments, None
 
 
-def _checkpointed_scan(function: Any, arguments: tuple[Any, ...]) -> Iterator[_Change]:
+def _scan_checkpoint(function: Any, arguments: tuple[Any, ...]) -> Iterator[_Change]:
     """Yield the program with `jax.checkpoint` around the body of its scan, or of one of them."""
     jax.clear_caches()
     change = ProgramChange("checkpoint", NOWHERE)
@@ -111,7 +111,7 @@ def _checkpointed_scan(function: Any, arguments: tuple[Any, ...]) -> Iterator[_C
         change.undo()
 
 
-def _checkpointed_functions(function: Any, arguments: tuple[Any, ...]) -> Iterator[_Change]:
+def _function_checkpoints(function: Any, arguments: tuple[Any, ...]) -> Iterator[_Change]:
     """Yield the program with `jax.checkpoint` around a function of the user's modules, one after the other."""
     code = function_as_written(function).__code__
     own, held = (code.co_filename, code.co_qualname), Counter[_Key]()
@@ -187,7 +187,7 @@ def _halves(function: Any, arguments: tuple[Any, ...]) -> Iterator[_Change]:
             changed = list(arguments)
             for number in numbers:
                 changed[number] = _with(arguments[number], lambda leaf, rows=half: {"shape": (rows, *leaf.shape[1:])})
-            tried = RemedyTried(remedy="half", subject=_named(function, numbers), size=half)
+            tried = RemedyTried(remedy="half", subject=_argument_names(function, numbers), size=half)
             yield tried, function, tuple(changed), None
 
 
@@ -195,7 +195,7 @@ def _bfloat16(function: Any, arguments: tuple[Any, ...]) -> Iterator[_Change]:
     """Yield the program with arguments in bfloat16 in place of float32."""
     wide = [number for number, each in enumerate(arguments) if any(leaf.dtype == jnp.float32 for leaf in _arrays(each))]
     if wide:
-        tried = RemedyTried(remedy="bfloat16", subject=_named(function, wide))
+        tried = RemedyTried(remedy="bfloat16", subject=_argument_names(function, wide))
         narrow = _with(arguments, lambda leaf: {"dtype": jnp.bfloat16} if leaf.dtype == jnp.float32 else {})
         yield tried, function, narrow, None
 

@@ -242,16 +242,12 @@ def split_text(leaves: Sequence[ShardedLeaf], specs: Mapping[int, PartitionSpec]
     for leaf in leaves:
         spec = specs.get(leaf.number)
         if spec is not None and any(entry is not None for entry in spec):
-            groups.setdefault((leaf.argument, spec_words(spec)), []).append(leaf)
+            entries = (entry if isinstance(entry, tuple) else (entry or "-",) for entry in spec)
+            groups.setdefault((leaf.argument, ",".join("+".join(map(str, axes)) for axes in entries)), []).append(leaf)
     return [
         f"{group[0].words}{f' and {len(group) - 1} more' if len(group) > 1 else ''} as {words}"
         for (_, words), group in groups.items()
     ]
-
-
-def spec_words(spec: PartitionSpec) -> str:
-    entries = (entry if isinstance(entry, tuple) else (entry or "-",) for entry in spec)
-    return ",".join("+".join(map(str, axes)) for axes in entries)
 
 
 def call_companion(companion: Callable[..., Any], mesh: Mesh) -> Any:
