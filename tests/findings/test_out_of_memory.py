@@ -13,7 +13,7 @@ from golden import finding_text, held_cases
 from jaxprof import events as e
 from jaxprof.analysis.kernels.out_of_memory import read_message, read_out_of_memory
 from jaxprof.findings.derive import explanation
-from jaxprof.findings.out_of_memory import memory_finding, message_remedies, tried_remedies
+from jaxprof.findings.out_of_memory import memory_finding, message_remedies, remedy_sentences
 from jaxprof.findings.programs import findings
 
 GIB = 1 << 30
@@ -34,7 +34,7 @@ def test_real_messages_say_what_was_asked_for_and_held():
 
 
 def sentences(*tried, peak=8 * GIB, temporaries=6 * GIB, limit=None, refused=False):
-    return tried_remedies(tried, peak, temporaries, limit, refused=refused)
+    return remedy_sentences(tried, peak, temporaries, limit, refused=refused)
 
 
 def test_a_change_that_needs_less_is_named_with_both_peaks():

@@ -12,7 +12,7 @@ from jaxprof.events.finding import Finding
 from jaxprof.facts.sides import verdict_line
 from jaxprof.findings.catalogue import entries
 from jaxprof.findings.derive import explanation
-from jaxprof.findings.trials import PROPOSED, TRIALS, proposed
+from jaxprof.findings.trials import PROPOSED, TRIALS, propose_trials
 from jaxprof.report.conclusion import conclusion
 from report.sessions import HEADER, environment, later_launches, turns
 
@@ -25,7 +25,7 @@ def test_each_code_is_a_finding_and_each_change_is_known():
 
 
 def names_and_lines(*findings, code=""):
-    return [(trial.name, trial.line.line) for trial in proposed(findings, code)]
+    return [(trial.name, trial.line.line) for trial in propose_trials(findings, code)]
 
 
 def test_change_of_calls_has_a_line_and_a_setting_none():
@@ -43,10 +43,10 @@ def test_named_finding_is_tried_alone():
 
 
 def test_a_flag_stands_behind_those_that_the_process_has():
-    (trial,) = proposed([], "slow_constant_folding")
+    (trial,) = propose_trials([], "slow_constant_folding")
     flag = "--xla_disable_hlo_passes=constant_folding"
     assert trial.environment({"XLA_FLAGS": "--a"}) == {"XLA_FLAGS": f"--a {flag}"}
-    assert proposed([], "small_loop_body")[0].environment({"XLA_FLAGS": "--a"}) == {}
+    assert propose_trials([], "small_loop_body")[0].environment({"XLA_FLAGS": "--a"}) == {}
 
 
 EQUAL = e.ResultsCompared(alike=True, agree=True, relative=0.0)

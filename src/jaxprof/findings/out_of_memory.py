@@ -59,7 +59,7 @@ def finding_of_run(run: Run, picture: MemoryPicture, error: str) -> Finding:
     elif run.buffers is not None and run.buffers.free_bytes is not None:
         limit = run.buffers.free_bytes + (run.memory.argument_bytes or 0 if run.memory is not None else 0)
     temporaries = run.memory.temporary_bytes if run.memory is not None else None
-    remedies = tried_remedies(run.remedies, program_bytes(run.memory), temporaries, limit, refused=refused)
+    remedies = remedy_sentences(run.remedies, program_bytes(run.memory), temporaries, limit, refused=refused)
     buffers = schedule.alive(schedule.peak_at) if schedule is not None else picture.buffers
     found = memory_finding(error, picture.asked_bytes, buffers, message, remedies, run.shown.hint)
     if not found.places and run.finished is not None:  # op by op it is the line of the call
@@ -81,7 +81,7 @@ def memory_finding(
     shown = [*(remedies or (message_remedies(message) if message is not None else ()))]
     is_on_chip = message is not None and message.on_chip
     shown.append(f"{ON_CHIP_FIX}." if is_on_chip else hint or ENTRY.fix)
-    texts = (error, figures_text(message) if message is not None else "", held_text(buffers))
+    texts = (error, figures_text(message) if message is not None else "", buffers_text(buffers))
     return Finding(
         "; ".join(filter(None, texts)),
         tuple(place for place, _ in lines_of(buffers)[:1]),
@@ -102,7 +102,7 @@ def lines_of(buffers: Iterable[HeldBuffer]) -> list[tuple[SourceLocation, Sequen
     return sorted(located, key=lambda item: (not is_own(item[0].file), -_sum(item[1])))
 
 
-def held_text(buffers: Sequence[HeldBuffer], directory: str = "") -> str:
+def buffers_text(buffers: Sequence[HeldBuffer], directory: str = "") -> str:
     """Return `alive then, by line: f.py:4 24.0 GiB (f32[1024,512], 3 buffers); arguments 2.00 GiB`, or nothing."""
     lines = [
         f"{safe(location.short(directory))} {bytes_(_sum(held))} "
@@ -142,12 +142,11 @@ def figures_text(message: OutOfMemory) -> str:
     return "; ".join(filter(None, (state, f"the program: {parts}" if parts else "")))
 
 
-def tried_remedies(
+def remedy_sentences(
     tried: Iterable[RemedyTried],
     peak: int | None,
     temporaries: int | None,
     limit: int | None,
-    directory: str = "",
     *,
     refused: bool = False,
 ) -> list[str]:
@@ -171,13 +170,13 @@ def tried_remedies(
         fits = refused or (limit is not None and after <= limit)
         change = f"peak {bytes_(peak)} → {bytes_(after)}" if peak is not None else f"peak {bytes_(after)}"
         verdict = f": fits{f' in {bytes_(limit)}' if limit is not None else ''}" if fits else ""
-        found.append((not fits, after, f"{_change_text(each, directory)}: {change}{verdict}"))
+        found.append((not fits, after, f"{_change_text(each)}: {change}{verdict}"))
     return [sentence for *_, sentence in sorted(found)]
 
 
-def _change_text(tried: RemedyTried, directory: str) -> str:
+def _change_text(tried: RemedyTried) -> str:
     subject = ", ".join(f"`{safe(name)}`" for name in tried.subject.split(", "))
-    at = safe(tried.location.short(directory))
+    at = safe(tried.location.short())
     return {
         "donate": f"Donating {subject} (donate_argnums)",
         "checkpoint_scan": f"jax.checkpoint around the body of the scan at {at}",

@@ -161,7 +161,7 @@ def compile_seconds_beside_none(versus: AbVersus) -> tuple[float, float] | None:
     return phase.seconds, uncompiled
 
 
-def proposed(findings: Iterable[Finding], code: str = "") -> list[ProposedChange]:
+def propose_trials(findings: Iterable[Finding], code: str = "") -> list[ProposedChange]:
     """Return the trials of these findings, each once; with `code`, one of `PROPOSED`, those of that finding, for every
     call if it was not found."""
     found = [finding for finding in findings if finding.code in PROPOSED and code in ("", finding.code)]

@@ -203,7 +203,7 @@ def _measure(targets: Sequence[Target], form: str, words: dict[str, Any], tried:
 def _try_changes(targets: Sequence[Target], code: str, folder: Path, words: dict[str, Any]) -> Outcome:
     """Measure the one target and the trials of its findings; with `code`, those of this finding alone."""
     from jaxprof.findings.catalogue import find_entry
-    from jaxprof.findings.trials import AT_A_LINE, MOST_TRIALS, PROPOSED, proposed
+    from jaxprof.findings.trials import AT_A_LINE, MOST_TRIALS, PROPOSED, propose_trials
     from jaxprof.runner.sides import plan_trials
 
     differing = ("revision", "environment_b", "settings_b", "precision_b", "python_b", *_COMPILED[:3], "no_run")
@@ -219,7 +219,7 @@ def _try_changes(targets: Sequence[Target], code: str, folder: Path, words: dict
         original, findings = compile_run(target, folder, words, needs_findings=needs_findings)
     else:
         original, findings = plan_recorded(target, words)
-    trials = proposed(findings, code)
+    trials = propose_trials(findings, code)
     if not trials:
         shown = ", ".join(sorted({finding.code for finding in findings})) or "none"
         hint = f"Its findings: {shown}. --try CODE tries one of {', '.join(sorted(PROPOSED))} all the same."

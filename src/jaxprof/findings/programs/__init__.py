@@ -71,7 +71,7 @@ def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     if _NO_MEMORY.search(error):
         # needed only for this error
         from jaxprof.analysis.kernels.out_of_memory import read_out_of_memory
-        from jaxprof.findings.out_of_memory import ON_CHIP_FIX, arrays_text, figures_text, held_text, message_remedies
+        from jaxprof.findings import out_of_memory as memory
 
         details, arrays_then = result.memory_ran_out
         said = read_out_of_memory(f"{error}\n{details}")
@@ -80,11 +80,12 @@ def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         message = f"it ran out of memory{size}{_memory_then(result)} ({safe(error)})"
         remedies: list[str] = []
         if said is not None:
-            remedies = [*message_remedies(said, result.directory)]
-            message = "; ".join(filter(None, (message, figures_text(said), held_text(said.buffers, result.directory))))
+            remedies = [*memory.message_remedies(said, result.directory)]
+            parts = message, memory.figures_text(said), memory.buffers_text(said.buffers, result.directory)
+            message = "; ".join(filter(None, parts))
         if arrays_then:
-            message += f"; {arrays_text(arrays_then, result.directory)}"
-        less = f"{ON_CHIP_FIX}." if said is not None and said.on_chip else _LESS_MEMORY
+            message += f"; {memory.arrays_text(arrays_then, result.directory)}"
+        less = f"{memory.ON_CHIP_FIX}." if said is not None and said.on_chip else _LESS_MEMORY
         fix = ". ".join([*remedies, less]) + (_WAITED if "_bfc" in error else "")
         yield Finding(message, (where,), own_fix=fix, bytes=asked)
     elif error and (shadow := result.shadowed_by):
