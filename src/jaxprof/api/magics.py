@@ -44,7 +44,8 @@ def record_cell(shell: Any, line: str, cell: str) -> None:
     title, cell_number = cell_title(shell), f"In [{shell.execution_count}]"
 
     def name_of(file: str) -> str:
-        name = cell_name(shell, file)
+        label = shell.compile.format_code_name(file) if hasattr(shell.compile, "format_code_name") else None
+        name = str(label[1]).replace("In[", "In [") if label and label[0] == "Cell" else file
         return title if name == cell_number else name
 
     with begin(path, title, name_of) as recording:
@@ -67,9 +68,3 @@ def cell_title(shell: Any) -> str:
     that; both have put it into `In`, where its number is its index."""
     inputs = shell.user_ns.get("In")
     return f"In [{len(inputs) - 1 if inputs and len(inputs) > 1 else shell.execution_count}]"
-
-
-def cell_name(shell: Any, file: str) -> str:
-    """Return `In [4]` for the name that IPython gives the code of that cell; `file` itself for anything else."""
-    label = shell.compile.format_code_name(file) if hasattr(shell.compile, "format_code_name") else None
-    return str(label[1]).replace("In[", "In [") if label and label[0] == "Cell" else file

@@ -128,7 +128,8 @@ def unused_groups(devices: Iterable[Device]) -> dict[tuple[str, str], list[Devic
 
 def title_of(devices: Sequence[Device], driver: str | None = None) -> str:
     """Return `8 × H100 80GB HBM3 · driver 580.95.05 · JAX uses 6` for GPUs of one kind; empty for any other machine."""
-    gpus = [device for device in devices if is_whole_gpu(device)]
+    # GPUs that NVML lists, not MIG instances of one
+    gpus = [device for device in devices if device.nvml_key is not None and device.nvml_key[1] is None]
     kinds = {gpu.kind for gpu in gpus if gpu.kind is not None}
     if len(gpus) < 2 or len(kinds) != 1:  # the name of a lost one is unknown
         return ""
@@ -136,11 +137,6 @@ def title_of(devices: Sequence[Device], driver: str | None = None) -> str:
     used = f"JAX uses {sum(bool(device.used_by_jax) for device in known) or 'none'}" if known else ""
     parts = (f"{len(gpus)} × {short_kind(kinds.pop())}", f"driver {driver}" if driver else "", used)
     return " · ".join(filter(None, parts))
-
-
-def is_whole_gpu(device: Device) -> bool:
-    """Return whether it is a GPU that NVML lists, not a MIG instance of one."""
-    return device.nvml_key is not None and device.nvml_key[1] is None
 
 
 def short_kind(kind: str) -> str:

@@ -150,14 +150,6 @@ _NOTICED_SECONDS = 1.0
 """Largest time in seconds by which the recorded end of a process may be later than the others notice it."""
 
 
-def clocks_apart(began: Iterable[tuple[str, float]]) -> float:
-    """Return by how many seconds the clocks of the hosts differ; 0 if the difference is no more than starting takes.
-    `began` holds the host and the Unix start time of each process. The processes of one job start together."""
-    middles = [median(times) for times in grouped(began).values()]
-    apart = max(middles, default=0.0) - min(middles, default=0.0)
-    return apart if apart >= _STARTED_TOGETHER_SECONDS else 0.0
-
-
 def failures(processes: Sequence[ProcessFigures], apart: float = 0.0) -> Iterator[Finding]:
     """Yield the process that failed first, then the other failed processes, grouped by error.
 
@@ -492,7 +484,10 @@ def figures_of(
     if collectives:
         explained = {finding.index for finding in (*again, *late) if finding.index is not None}
         late += last_to_arrive(collectives[0], processes, explained, {process.index for process in compared})
-    apart = clocks_apart(began)
+    # The processes of one job start together: hosts that differ by more than starting takes have clocks apart.
+    middles = [median(times) for times in grouped(began).values()]
+    apart = max(middles, default=0.0) - min(middles, default=0.0)
+    apart = apart if apart >= _STARTED_TOGETHER_SECONDS else 0.0
     stands = standing(processes)
     if stands is not None:  # what else differs follows from that
         late = []

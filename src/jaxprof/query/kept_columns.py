@@ -70,7 +70,7 @@ class KeptColumns:
         self._sessions: dict[str, _Kept] = {}
         self._changed = False
         if self._usable:
-            self._folder, self._made_by = sessions_folder(), _made_by()
+            self._folder, self._made_by = sessions_folder(), _code_version()
             with suppress(OSError, RecursionError, ValueError), open_regular(columns_file()) as file:
                 size = os.fstat(file.fileno()).st_size
                 if size <= _MOST_BYTES:
@@ -128,7 +128,7 @@ class KeptColumns:
                     fresh.write_bytes(data)
 
 
-def _made_by() -> str:
+def _code_version() -> str:
     """Return an identification of the code that derives columns, and of the limits for what it reads."""
     files = (f"{folder}/{name}" for folder, _, names in os.walk(Path(__file__).parents[1]) for name in names)
     times = [os.stat(file).st_mtime_ns for file in files if file.endswith(".py")]  # 3 ms; a checkout keeps its version

@@ -226,14 +226,6 @@ def environment_table(difference: SessionDifference) -> Table[Difference[str]]:
     return Table(ENVIRONMENT, rows, notes=tuple(notes))
 
 
-def unseen_of(difference: SessionDifference) -> list[str]:
-    """Return what is unknown of the two sessions, a line each, for the lines before their differences."""
-    sides = {"the first": difference.before, "the second": difference.after}
-    if difference.before is difference.after:
-        sides = {"the session": difference.before}
-    return [f"{name}: {text}" for name, session in sides.items() for text in session.unseen]
-
-
 def _session_line(name: str, session: Session) -> str:
     header = session.header
     return safe(f"{name}: {header.session}  ·  {header.created}  ·  {header.host}  ·  {session.state_words}")
@@ -242,7 +234,11 @@ def _session_line(name: str, session: Session) -> str:
 def comparison_head(difference: SessionDifference) -> Iterator[Piece]:
     """Yield what was not seen, and what explains all that follows: the answer of programs, the verdict of two runs of
     one session."""
-    notices = unseen_of(difference)
+    # What is unknown of the two sessions stands before their differences.
+    sides = {"the first": difference.before, "the second": difference.after}
+    if difference.before is difference.after:
+        sides = {"the session": difference.before}
+    notices = [f"{name}: {text}" for name, session in sides.items() for text in session.unseen]
     yield from (Prose(notice, "note: ") for notice in notices)
     yield from [""] * bool(notices)
     for pair in difference.runs:

@@ -88,7 +88,7 @@ class Follower(Generic[S]):
             raise
         self.session = kind(header)
         self.session.content = self._digest.hexdigest()
-        if newer_minor(header):
+        if header.schema_major == SCHEMA_MAJOR and header.schema_minor > SCHEMA_MINOR:
             self.session.notice(
                 f"written by jaxprof {header.jaxprof} with a newer schema: what this version does not know is left out"
             )
@@ -363,11 +363,6 @@ def decode_header(line: bytes, name: str) -> Header:
             "Upgrade jaxprof.",
         )
     return header
-
-
-def newer_minor(header: Header) -> bool:
-    """Return whether the file may hold events and fields that this version does not know."""
-    return header.schema_major == SCHEMA_MAJOR and header.schema_minor > SCHEMA_MINOR
 
 
 def _refusal(name: str, start: bytes) -> FileRefusedError:

@@ -89,7 +89,9 @@ def plan_turns(
     long ones."""
     warm_in = max(warm_in_seconds, default=0.0)
     longest = max(block_seconds, warm_in / 2, *call_seconds)
-    rounds = max(least_blocks(launches), math.ceil(budget_seconds / (longest + warm_in)))
+    # Each side has enough blocks in all launches together, however long its calls.
+    least = max(LEAST_BLOCKS, math.ceil(LEAST_SAMPLES / launches))
+    rounds = max(least, math.ceil(budget_seconds / (longest + warm_in)))
     rounds += rounds % 2
     return TurnPlan(
         order=block_order(len(call_seconds), rounds, seed=launch),
@@ -107,8 +109,3 @@ def plan_probes(call_seconds: Sequence[float]) -> TurnPlan:
         block_seconds=max(PROBE_SECONDS, 3 * max(call_seconds)) if probed else 0.0,
         most_samples=MOST_SAMPLES // PROBES,
     )
-
-
-def least_blocks(launches: int) -> int:
-    """Return the least number of blocks of a side in each of `launches`, however long its calls."""
-    return max(LEAST_BLOCKS, math.ceil(LEAST_SAMPLES / launches))

@@ -17,7 +17,7 @@ from jaxprof.analysis.timeline.profile import programs_of
 from jaxprof.base.grouping import thin_out
 from jaxprof.base.units import bytes_, counted, integer, seconds
 from jaxprof.events import StepTimes
-from jaxprof.facts.captures import PassRow, pass_rows
+from jaxprof.facts.captures import pass_rows
 from jaxprof.facts.runs import RunRow
 from jaxprof.findings.program_result import program_result
 from jaxprof.report import Table
@@ -160,12 +160,6 @@ def flame(graph: FlameGraph | None) -> Iterator[Drawing]:
     yield _icicle(f"{graph.title} {graph.missing}".rstrip(), frames, "bytes" if scale == 1 else "seconds")
 
 
-def pass_icicle(rows: Iterable[PassRow]) -> Drawing:
-    """Draw the phases and passes of a compile, as wide as their time."""
-    frames = [_Frame(row.node.name, row.depth, row.node.seconds, row.node.count) for row in rows]
-    return _icicle("phases and passes of the compile", frames)
-
-
 def _icicle(caption: str, frames: Sequence[_Frame], unit: str = "seconds") -> Drawing:
     """Draw frames, given with a parent before its children, in an icicle chart; of many frames the largest."""
     kept = list(frames)
@@ -275,7 +269,8 @@ def _compile_charts(_: Session, run: Run) -> Iterator[Element]:
     if run.compile_passes is not None:
         tree = run.compile_passes.tree
         rows = list(pass_rows(tree))
-        yield pass_icicle(rows)
+        frames = [_Frame(row.node.name, row.depth, row.node.seconds, row.node.count) for row in rows]
+        yield _icicle("phases and passes of the compile", frames)
         yield from table(passes_table(tree, rows))
 
 

@@ -72,7 +72,7 @@ def launch(
         """Only the first session goes to `path`; a rerun of the program has its session in the user's folder."""
         return make_scheduler(program, interpreter, listen, outputs.pop() if outputs else None)
 
-    def drawn() -> None:
+    def freeze_imports() -> None:
         gc.freeze()  # what was imported stays: a full collection would pause the app for 50 ms, and free nothing
         gc.set_threshold(*thresholds)
 
@@ -83,7 +83,7 @@ def launch(
         program=program,
         follow=follow,
         profile=profile,
-        drawn=drawn,
+        drawn=freeze_imports,
         config=read_config(),
         light=is_light(os.environ.get("COLORFGBG", "")),
         few_colours=Console(force_terminal=True).color_system in (None, "standard", "windows"),
