@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from types import CodeType
+from typing import NamedTuple
 
 from jaxprof.base.values import dataclass, field, frozen
 from jaxprof.events import STAGES, CopiesSeen, LoopSite, ProgramSampled, SampledLine, StatementTime, TransfersSeen
@@ -43,14 +44,28 @@ from jaxprof.recorder.samples.states import (
 MOST_LINES = 24
 _WORTH_A_STATE = 0.02
 """A share of CPU time below this counts as blocked, if no sample saw the thread running."""
-_Key = tuple[str, str, UserLine | None, tuple[Site, ...]]
-"""State, kind, the user's line, and the loops around it."""
+
+
+class SampleKey(NamedTuple):
+    """What a sample saw: samples of the same key are summed."""
+
+    state: str
+    kind: str
+    line: UserLine | None
+    sites: tuple[Site, ...]
+    """The loops around the line."""
+
+    @property
+    def what(self) -> _What:
+        """The key without its state, which depends on whether the thread ran."""
+        return self[1:]
+
+
 _What = tuple[str, UserLine | None, tuple[Site, ...]]
-"""A key without its state, which depends on whether the thread ran."""
 _Path = tuple[tuple[CodeType, int], ...]
 _Leaf = tuple[CodeType, int]
 """A line whose time is known, with no part of it known more closely."""
-_Weights = dict[_Key, float]
+_Weights = dict[SampleKey, float]
 _MAY_RUN = frozenset({COMPILED, DISPATCH, FED, TRANSFER, READ, CALL})
 _PYTHON = frozenset({CALL, DISPATCH, HOST})
 """Kinds of Python that hold the interpreter's lock, for which the thread must run."""
@@ -157,7 +172,7 @@ class SampleWindow:
         if put_bytes and seen.line is not None:
             self.largest_put[seen.line] = max(put_bytes, self.largest_put.get(seen.line, 0))
         if stage:
-            self.stage_lines[stage, stage, seen.line, seen.sites] += in_stages
+            self.stage_lines[SampleKey(stage, stage, seen.line, seen.sites)] += in_stages
             return
         if seen.implicit and seen.line is not None:
             copy = (seen.implicit, seen.line.file, seen.line.line, seen.line.call)
@@ -171,9 +186,10 @@ class SampleWindow:
                 kind = INLINE if inline else CALL
             what = (kind, seen.line, seen.sites)
             self.paths[what] = seen.path
-            (self.running if running else self.blocked)[STATES[kind][0 if running else 1], *what] += rest
+            key = SampleKey(STATES[kind][0 if running else 1], *what)
+            (self.running if running else self.blocked)[key] += rest
             if held and running:
-                self.held[STATES[kind][0], *what] += rest
+                self.held[key] += rest
 
     def _add_to(self, statement: Statement, seconds: float, jax_seconds: float) -> None:
         before = self.statements.get(statement, (0.0, 0.0))
@@ -211,13 +227,13 @@ class SampleWindow:
             self._locate(lines, timed)
             self._doubt(lines, total - in_stages)
         states: dict[str, float] = defaultdict(float)
-        for (state, *_), seconds in lines.items():
-            states[state] += seconds
+        for key, seconds in lines.items():
+            states[key.state] += seconds
         for name, value in self.stages.items():
             states[name] += value
         states["paused"] = paused
         for stage, exact in self.stages.items():  # distributed over the lines in which samples saw the stage
-            weights = {key: weight for key, weight in self.stage_lines.items() if key[0] == stage}
+            weights = {key: weight for key, weight in self.stage_lines.items() if key.state == stage}
             whole = sum(weights.values())
             lines.update({key: exact * weight / whole if whole > 0 else 0.0 for key, weight in weights.items()})
         rows, sites = _largest(lines, self.largest, self.largest_put)
@@ -255,7 +271,7 @@ class SampleWindow:
         # The numbers (1) to (4) are those of the equations in docs/attribution.md, which has a window worked out.
         on, off = sum(self.running.values()), sum(self.blocked.values())
         if not on and not off:
-            return {(least, "", None, ()): rest}
+            return {SampleKey(least, "", None, ()): rest}
         share = off / (on + off)
         blocked = rest * share
         running, over, lost, preempted = rest - blocked, 0.0, 0.0, 0.0
@@ -291,34 +307,34 @@ class SampleWindow:
         # Blocked samples stand for the blocked time, and for `over` seconds in which the thread ran, or was kept from
         # running. The calls that may run get these first: that others ran unseen is less likely.
         weights = {key: (blocked + over) * weight / off for key, weight in self.blocked.items()}
-        may_run = sum(seconds for key, seconds in weights.items() if key[1] in _MAY_RUN)
+        may_run = sum(seconds for key, seconds in weights.items() if key.kind in _MAY_RUN)
         first = min(over, may_run)
         others = sum(weights.values()) - may_run
         for key, seconds in weights.items():
-            whole, part = (may_run, first) if key[1] in _MAY_RUN else (others, over - first)
+            whole, part = (may_run, first) if key.kind in _MAY_RUN else (others, over - first)
             ran = seconds * part / whole if whole else 0.0
             shared[key] += seconds - ran
             if ran:
                 # After the device had blocked the thread, it may also have waited only for a processor.
-                after_device = key[1] in (COMPILED, SYNC, READ)
+                after_device = key.kind in (COMPILED, SYNC, READ)
                 kept = self._as_kind(key, PREEMPTED) if after_device else self._if_running(key)
                 shared[kept] += ran * preempted / over
-                as_seen = self._as_kind(key, in_wait) if on and key[1] == SYNC else self._if_running(key)
+                as_seen = self._as_kind(key, in_wait) if on and key.kind == SYNC else self._if_running(key)
                 shared[as_seen] += ran * (1 - preempted / over)
         return {key: seconds for key, seconds in shared.items() if seconds > 0}
 
-    def _if_running(self, key: _Key) -> _Key:
+    def _if_running(self, key: SampleKey) -> SampleKey:
         """Return what a blocked sample saw, assuming that the thread ran there."""
-        if key[1] == SYNC:
-            return ("host_busy", "host", None, ())
-        if key[1] == COMPILED:
+        if key.kind == SYNC:
+            return SampleKey("host_busy", "host", None, ())
+        if key.kind == COMPILED:
             return self._as_kind(key, INLINE if self.inline else CALL)
-        return self._as_kind(key, key[1])
+        return self._as_kind(key, key.kind)
 
-    def _as_kind(self, key: _Key, kind: str) -> _Key:
+    def _as_kind(self, key: SampleKey, kind: str) -> SampleKey:
         """Return the key with another kind, for a thread that runs."""
-        self.paths.setdefault((kind, *key[2:]), self.paths.get(key[1:], ()))
-        return (STATES[kind][0], kind, *key[2:])
+        self.paths.setdefault((kind, key.line, key.sites), self.paths.get(key.what, ()))
+        return SampleKey(STATES[kind][0], kind, key.line, key.sites)
 
     def _device_wait(self, rest: float) -> float | None:
         """Return how long the device blocked the thread, out of the time outside the stages.
@@ -336,8 +352,8 @@ class SampleWindow:
             whole = sum(weights.values())
             waits = sum(
                 weight
-                for (state, kind, *_), weight in weights.items()
-                if kind == SYNC or (weights is self.blocked and state == "device_busy")
+                for key, weight in weights.items()
+                if key.kind == SYNC or (weights is self.blocked and key.state == "device_busy")
             )
             waited += seconds * waits / whole if whole else 0.0
         return waited
@@ -349,18 +365,18 @@ class SampleWindow:
         lines than at others. Lines that were not timed keep the samples' share, and so do waits for a processor, which
         are a part of their line's measured time unless iterations are brief.
         """
-        inside: dict[int, list[_Key]] = defaultdict(list)
-        waiting: dict[int, list[_Key]] = defaultdict(list)
+        inside: dict[int, list[SampleKey]] = defaultdict(list)
+        waiting: dict[int, list[SampleKey]] = defaultdict(list)
         around: tuple[Site, ...] = ()
         for key in lines:
-            index = next((number for number, site in enumerate(key[3]) if site.loop == timed.loop), None)
+            index = next((number for number, site in enumerate(key.sites) if site.loop == timed.loop), None)
             if index is not None:
-                (waiting if key[1] == PREEMPTED else inside)[key[3][index].at.line].append(key)
+                (waiting if key.kind == PREEMPTED else inside)[key.sites[index].at.line].append(key)
                 # The loops outside are the same for all lines of the loop, so that one key shows them.
-                around = around or key[3][index:]
+                around = around or key.sites[index:]
         compiling: dict[int, float] = defaultdict(float)
         for key, weight in self.stage_lines.items():
-            for site in key[3]:
+            for site in key.sites:
                 if site.loop == timed.loop:
                     compiling[site.at.line] += weight
         # A timed line includes the compilations under it, which have their own exact times: they are subtracted, as far
@@ -390,11 +406,11 @@ class SampleWindow:
         if not left:
             return
         for line, at_line in leaves.items():
-            at: dict[_Leaf, list[_Key]] = defaultdict(list)
+            at: dict[_Leaf, list[SampleKey]] = defaultdict(list)
             for key in inside[line]:
                 at[self._leaf(key, timed, line)].append(key)
             sites = _with_line(around, line, "")
-            above = {above for key in inside[line] for _, above in pairwise(self.paths.get(key[1:], ()))}
+            above = {above for key in inside[line] for _, above in pairwise(self.paths.get(key.what, ()))}
             for leaf, wanted in at_line.items():
                 called = len(at_line) > 1 and leaf in above
                 self._assign(lines, at.pop(leaf, []), sampled * wanted / left, leaf, timed, sites, called=called)
@@ -402,9 +418,9 @@ class SampleWindow:
                 for key in keys:
                     lines.pop(key)
 
-    def _leaf(self, key: _Key, timed: TimedLoop, line: int) -> _Leaf:
+    def _leaf(self, key: SampleKey, timed: TimedLoop, line: int) -> _Leaf:
         """Return the most closely timed line of a sample: that of the innermost timed function."""
-        for code, number in self.paths.get(key[1:], ()):
+        for code, number in self.paths.get(key.what, ()):
             if code is timed.loop.code:
                 break
             if code in timed.calls and number in timed.calls[code].seconds:
@@ -417,7 +433,7 @@ class SampleWindow:
         wanted: float,
         each_hit: float | None,
         timed: TimedLoop,
-        keys: Sequence[_Key],
+        keys: Sequence[SampleKey],
         outer: frozenset[CodeType] = frozenset(),
     ) -> dict[_Leaf, float]:
         """Return the seconds of a line, one execution of which takes `each_hit`, and of the lines of the timed
@@ -425,7 +441,7 @@ class SampleWindow:
         outer |= {here[0]}
         called: set[CodeType] = set()
         for key in keys:
-            path = self.paths.get(key[1:], ())
+            path = self.paths.get(key.what, ())
             called |= {code for (code, _), above in pairwise(path) if above == here and code in timed.calls}
         called -= outer
         took = {code: timed.calls[code].each for code in called}
@@ -445,7 +461,7 @@ class SampleWindow:
     def _assign(
         self,
         lines: _Weights,
-        keys: list[_Key],
+        keys: list[SampleKey],
         wanted: float,
         leaf: _Leaf,
         timed: TimedLoop,
@@ -458,7 +474,7 @@ class SampleWindow:
         Samples that found the interpreter's lock free are fair; during the rest, Python at that line held the lock.
         `called`: the seconds are those that remain after the timed functions that the line calls."""
         found = {key: lines.pop(key) for key in keys}
-        free = {key: took * (1 - self._lock_share(key)) for key, took in found.items() if key[1] != UNSEEN}
+        free = {key: took * (1 - self._lock_share(key)) for key, took in found.items() if key.kind != UNSEEN}
         # Fair samples never get more than the line took; they may get less.
         scale = min(1.0, wanted / sum(free.values())) if sum(free.values()) else 0.0
         for key, took in free.items():
@@ -467,16 +483,18 @@ class SampleWindow:
         if rest <= 1e-9:
             return
         # What follows divides the rest: time in which no sample could come, because Python held the lock.
-        kinds = {key[1] for key, took in free.items() if took > 0}
-        through = max(found, key=lambda key: (key[1] in (UNSEEN, COMPILED, INLINE), found[key]))[2] if found else None
+        kinds = {key.kind for key, took in free.items() if took > 0}
+        through = (
+            max(found, key=lambda key: (key.kind in (UNSEEN, COMPILED, INLINE), found[key])).line if found else None
+        )
         named: _Weights = defaultdict(float)
         shared = timed.is_shared(*leaf)
         for key, took in found.items():
             # A callback is Python itself, so that each of its samples stands for time with the lock.
-            waited = took if key[1] == CALLBACK else took * self._lock_share(key)
-            if (key[1] == UNSEEN and not shared) or key[2] is None or not waited:
+            waited = took if key.kind == CALLBACK else took * self._lock_share(key)
+            if (key.kind == UNSEEN and not shared) or key.line is None or not waited:
                 continue
-            kind, where = key[1], key[2]
+            kind, where = key.kind, key.line
             if kind == DISPATCH and kinds & {COMPILED, INLINE} and DISPATCH not in kinds:
                 kind = CALL  # JAX's own Python around a compiled function, such as a library's tree.map
             if (
@@ -487,7 +505,7 @@ class SampleWindow:
                 kind = CALL  # seen before it was known that this line calls one
             if kind == CALL and through is not None:
                 where = replace(where, through=through.through)
-            named[STATES[kind][0], kind, where, key[3]] += waited
+            named[SampleKey(STATES[kind][0], kind, where, key.sites)] += waited
         if not named:
             code, line = leaf
             unseen = UNSEEN, UserLine(code.co_filename, line, code.co_name, "")
@@ -495,11 +513,12 @@ class SampleWindow:
             kind = CALL if kind == HOST and SYNC in kinds else kind  # Python on its way to the wait
             if kind == CALL and through is not None:
                 where = replace(where, through=through.through)
-            named[STATES[kind][0], kind, where, _with_line(sites, sites[0].at.line, where.call)] = 1.0
+            at_line = _with_line(sites, sites[0].at.line, where.call)
+            named[SampleKey(STATES[kind][0], kind, where, at_line)] = 1.0
         for key, weight in named.items():
             seconds = rest * weight / sum(named.values())
             lines[key] = lines.get(key, 0.0) + seconds
-            if key[1] in _PYTHON:
+            if key.kind in _PYTHON:
                 self.assumed[key] += seconds
 
     def _doubt(self, lines: _Weights, rest: float) -> None:
@@ -508,8 +527,8 @@ class SampleWindow:
         several devices waits until each of them has begun."""
         if self.busy is None:
             return
-        preempted = sum(seconds for key, seconds in lines.items() if key[1] == PREEMPTED)
-        ran = sum(seconds for key, seconds in lines.items() if key[0] == "host_busy" or key[1] == INLINE)
+        preempted = sum(seconds for key, seconds in lines.items() if key.kind == PREEMPTED)
+        ran = sum(seconds for key, seconds in lines.items() if key.state == "host_busy" or key.kind == INLINE)
         over = ran - self.busy - max(0.0, self.delay - preempted)
         if over <= _WORTH_A_STATE * rest:
             return
@@ -519,7 +538,7 @@ class SampleWindow:
             lines[key] -= share * seconds
             lines[doubtful] = lines.get(doubtful, 0.0) + share * seconds
 
-    def _lock_share(self, key: _Key) -> float:
+    def _lock_share(self, key: SampleKey) -> float:
         """Return the share of a line's samples that had to wait for the interpreter's lock."""
         weight = self.running.get(key, 0.0) + self.blocked.get(key, 0.0)
         return min(1.0, self.held.get(key, 0.0) / weight) if weight > 0 else 0.0
@@ -534,7 +553,7 @@ def _largest(
     lines: _Weights, read: Mapping[UserLine, int], put: Mapping[UserLine, int]
 ) -> tuple[list[SampledLine], list[LoopSite]]:
     """Return the lines that took the most time, and the loops around them, to which the lines refer by index."""
-    named = [(*key, seconds) for key, seconds in lines.items() if key[2] is not None and seconds > 0]
+    named = [(*key, seconds) for key, seconds in lines.items() if key.line is not None and seconds > 0]
     named.sort(key=lambda item: -item[-1])
     sites: dict[Site, int] = {}
     largest = [
