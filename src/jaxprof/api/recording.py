@@ -158,12 +158,6 @@ def job_process(environment: Mapping[str, str] = os.environ) -> JobProcess:
     return by_launcher
 
 
-def file_for(path: Path, process: JobProcess) -> Path:
-    """Return `path` with an extension, and with the index if there are several processes: `run.process3.jaxprof`."""
-    path = path if path.suffix else path.with_suffix(EXTENSION)
-    return path if process.count == 1 else path.with_name(f"{path.stem}.process{process.index}{path.suffix}")
-
-
 _lock = threading.RLock()
 _current: list[Recording] = []
 """The active recording of this process, if any. Guarded by `_lock`."""
@@ -277,7 +271,10 @@ def _start_recording(
             return Recording(path or Path(), None, how, options, note=note)
         header = new_header(header_environment())
         header = replace(header, process_index=process.index, process_count=process.count, job=process.job)
-        target = file_for(path if path is not None else Library().new_path(header), process)
+        target = path if path is not None else Library().new_path(header)
+        target = target if target.suffix else target.with_suffix(EXTENSION)
+        if process.count > 1:
+            target = target.with_name(f"{target.stem}.process{process.index}{target.suffix}")
         try:
             log = ProgramLog(header, target, replace_existing=replace_existing)
         except StorageError:

@@ -49,7 +49,19 @@ class Fingerprints:
             if missing:
                 order.extend(missing)
             else:
-                self._known[current] = self._make(computation)
+                values = self._values.setdefault(computation.name, {})
+                root = computation.root
+                self._hash([] if root is None else [root], values)
+                result = blake2b(digest_size=16)
+                result.update(values.get(root.name, b"") if root is not None else b"empty")
+                effects = [i for i in computation.instructions if i.name not in values and i.opcode != "parameter"]
+                if effects:  # what nothing depends on (outfeeds, sends, dead code), as a set, because it has no order
+                    self._hash(list(effects), values)
+                    for value in sorted(values[i.name] for i in effects):
+                        result.update(value)
+                for parameter in computation.parameters:
+                    result.update(str(parameter.shape.without_layout()).encode("utf-8", "replace"))
+                self._known[current] = result.hexdigest()
         return self._known[name]
 
     def of_instruction(self, instruction: Instruction) -> str:
@@ -67,21 +79,6 @@ class Fingerprints:
         values = self._values.setdefault(name, {})
         self._hash([instruction], values)
         return values[instruction.name]
-
-    def _make(self, computation: Computation) -> str:
-        values = self._values.setdefault(computation.name, {})
-        root = computation.root
-        self._hash([] if root is None else [root], values)
-        result = blake2b(digest_size=16)
-        result.update(values.get(root.name, b"") if root is not None else b"empty")
-        effects = [i for i in computation.instructions if i.name not in values and i.opcode != "parameter"]
-        if effects:  # what nothing depends on (outfeeds, sends, dead code), as a set, because it has no order
-            self._hash(list(effects), values)
-            for value in sorted(values[i.name] for i in effects):
-                result.update(value)
-        for parameter in computation.parameters:
-            result.update(str(parameter.shape.without_layout()).encode("utf-8", "replace"))
-        return result.hexdigest()
 
     def _hash(self, stack: list[Instruction], values: dict[str, bytes]) -> None:
         open_: set[str] = set()

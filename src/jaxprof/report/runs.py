@@ -142,18 +142,6 @@ def verdict_parts(group: RunGroup, result: RunResult) -> list[str]:
     return [part for part in (*parts, pays if is_decided else "") if part]
 
 
-def verdicts_text(rows: Sequence[RunRow]) -> str:
-    """Return the verdict of each run after what it rests on, `3 launches: jit faster than numpy`; empty without any."""
-    names = {row.run.id: row.run.as_baseline for row in rows}
-    by_basis: dict[str, list[str]] = {}
-    for row in rows:
-        versus = row.result.versus
-        if versus is not None:
-            words = versus.speedup.words(names.get(versus.baseline, "the baseline"))
-            by_basis.setdefault(versus.speedup.basis, []).append(f"{row.label} {words}")
-    return "  ·  ".join(f"{basis}: {'; '.join(verdicts)}" for basis, verdicts in by_basis.items())
-
-
 def break_even_text(result: RunResult) -> str:
     """Return after how many calls a run has won back its one-time cost: `12 calls`, `never`; `until call 12` where it
     has the lesser one-time cost and the longer calls; a dash for a baseline, and if it is unknown."""
@@ -262,7 +250,15 @@ def group_report(session: Session, group: RunGroup, warnings: int | None = _WARN
         )
         yield Table(columns, rows)
         if not group.comparison:  # otherwise the verdicts stand above
-            yield Prose(verdicts_text(rows), hang=2)
+            # The verdict of each run after what it rests on: `3 launches: jit faster than numpy`.
+            names = {each.run.id: each.run.as_baseline for each in rows}
+            by_basis: dict[str, list[str]] = {}
+            for each in rows:
+                versus = each.result.versus
+                if versus is not None:
+                    words = versus.speedup.words(names.get(versus.baseline, "the baseline"))
+                    by_basis.setdefault(versus.speedup.basis, []).append(f"{each.label} {words}")
+            yield Prose("  ·  ".join(f"{basis}: {'; '.join(verdicts)}" for basis, verdicts in by_basis.items()), hang=2)
     yield from _table("samples", (*_SPREAD, MODES), sampled)
     yield from _table("phases", _BEFORE_STEADY, rows)
     for row in rows:

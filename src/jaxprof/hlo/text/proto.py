@@ -583,38 +583,35 @@ class _ModuleWriter:
         root = computation.number(6)
         for instruction in instructions:
             is_root = instruction.number(35) & OWN_ID == root & OWN_ID
-            yield f"  {'ROOT ' * is_root}{self._instruction(instruction, names, predicates)}\n"
+            # HloInstructionProto: 1 name, 2 opcode, 3 shape, 7 metadata, 8 literal, 9 parameter_number, 35 id, 36
+            # operand_ids, 37 control_predecessor_ids, 38 called_computation_ids, 43 backend_config.
+            opcode = instruction.text(2)
+            if opcode == "parameter":
+                inside = str(instruction.number(9))
+            elif opcode == "constant":
+                inside = literal_text(instruction.message(8))
+            else:
+                inside = self._name_list([_name(number, names) for number in instruction.numbers(36)])
+            selector = instruction.numbers(36)[:1] if opcode == "conditional" else []
+            by_predicate = bool(selector) and selector[0] & OWN_ID in predicates
+            parts = [
+                f"%{instruction.text(1)} = {shape_text(instruction.message(3))} {opcode}({inside})",
+                *attributes(instruction),
+                *self._callee_attributes(opcode, instruction.numbers(38), by_predicate=by_predicate),
+            ]
+            if predecessors := instruction.numbers(37):
+                listed = self._name_list([_name(predecessor, names) for predecessor in predecessors])
+                parts.append(f"control-predecessors={{{listed}}}")
+            if metadata := self._metadata(instruction):
+                parts.append(f"metadata={{{metadata}}}")
+            if config := instruction.octets(43) or self._payload(instruction.message(99)):
+                written = config.decode("utf-8", "replace")
+                # A JSON object stands out from the text around, so the printer leaves out its quotes.
+                is_object = written.startswith("{") and end_of_brackets(written, 0, len(written)) == len(written)
+                parts.append(f"backend_config={written if is_object else quote(written)}")
+            yield f"  {'ROOT ' * is_root}{', '.join(parts)}\n"
         thread = computation.text(8)
         yield f"}}, execution_thread={quote(thread)}\n\n" if thread and thread != "main" else "}\n\n"
-
-    def _instruction(self, instruction: Message, names: Mapping[int, str], predicates: Set[int]) -> str:
-        # HloInstructionProto: 1 name, 2 opcode, 3 shape, 7 metadata, 8 literal, 9 parameter_number, 35 id, 36
-        # operand_ids, 37 control_predecessor_ids, 38 called_computation_ids, 43 backend_config.
-        opcode = instruction.text(2)
-        if opcode == "parameter":
-            inside = str(instruction.number(9))
-        elif opcode == "constant":
-            inside = literal_text(instruction.message(8))
-        else:
-            inside = self._name_list([_name(number, names) for number in instruction.numbers(36)])
-        selector = instruction.numbers(36)[:1] if opcode == "conditional" else []
-        by_predicate = bool(selector) and selector[0] & OWN_ID in predicates
-        parts = [
-            f"%{instruction.text(1)} = {shape_text(instruction.message(3))} {opcode}({inside})",
-            *attributes(instruction),
-            *self._callee_attributes(opcode, instruction.numbers(38), by_predicate=by_predicate),
-        ]
-        if predecessors := instruction.numbers(37):
-            listed = self._name_list([_name(predecessor, names) for predecessor in predecessors])
-            parts.append(f"control-predecessors={{{listed}}}")
-        if metadata := self._metadata(instruction):
-            parts.append(f"metadata={{{metadata}}}")
-        if config := instruction.octets(43) or self._payload(instruction.message(99)):
-            written = config.decode("utf-8", "replace")
-            # A JSON object stands out from the text around, so the printer leaves out its quotes.
-            is_object = written.startswith("{") and end_of_brackets(written, 0, len(written)) == len(written)
-            parts.append(f"backend_config={written if is_object else quote(written)}")
-        return ", ".join(parts)
 
     def _callee_attributes(self, opcode: str, numbers: list[int], *, by_predicate: bool) -> Iterator[str]:
         named = [self._names.get(number, f"computation.{number}") for number in numbers]
