@@ -161,7 +161,9 @@ def test_a_call_op_by_op_is_at_the_line_that_asked(file, line):
     error = "RESOURCE_EXHAUSTED: Out of memory allocating 99 bytes."
     end = e.RunFinished(run="r1", status="failed", error=error, traceback=f"{traceback}JaxRuntimeError: {error}")
     (found,) = explanation(session([*run("r1", how="eager")[:-1], end]), "s").findings
-    assert (found.code, found.bytes, found.where and found.where.line) == ("out_of_memory", 99, line)
+    assert found.code == "out_of_memory"
+    assert found.bytes == 99
+    assert (found.where and found.where.line) == line
 
 
 def test_a_program_names_its_arrays_and_buffers_by_line():

@@ -203,7 +203,9 @@ def test_all_forms_of_a_module_are_one_whatever_its_name(name, after, tmp_path):
     (tmp_path / f"{name}.{after}.txt").write_text(TEXT)
     (tmp_path / f"{name}.{after}.hlo.pb").write_bytes(b"broken, and not needed beside the text")
     (found,) = modules_at(tmp_path)
-    assert (found.label, found.text("hlo"), found.text("hlo_before")) == (name, TEXT, BEFORE)
+    assert found.label == name
+    assert found.text("hlo") == TEXT
+    assert found.text("hlo_before") == BEFORE
 
 
 def test_modules_of_a_file_and_of_a_folder(tmp_path):

@@ -39,7 +39,10 @@ def test_the_windows_of_the_loop_add_up_to_it():
 def test_a_session_without_a_program():
     session = fold(made.HEADER, [])
     figures = process_figures(0, "process-00000.jaxprof", session)
-    assert (figures.status, figures.shares, figures.compiled_again, len(figures.windows)) == ("unknown", None, None, 0)
+    assert figures.status == "unknown"
+    assert figures.shares is None
+    assert figures.compiled_again is None
+    assert len(figures.windows) == 0
 
 
 def of(*loops, **last):

@@ -232,11 +232,9 @@ def test_own_profiles_of_the_program_are_timed(stage, tmp_path):
     assert (use.seconds(), use.where) == (0.0, NOWHERE)
     jax.profiler.start_trace(tmp_path / "own")
     now[0] += 2.0
-    assert (use.seconds(), use.where.file, use.where.function) == (
-        2.0,
-        __file__,
-        "test_own_profiles_of_the_program_are_timed",
-    )
+    assert use.seconds() == 2.0
+    assert use.where.file == __file__
+    assert use.where.function == "test_own_profiles_of_the_program_are_timed"
     jax.profiler.stop_trace()
     now[0] += 4.0
     with jax.profiler.trace(tmp_path / "own"):

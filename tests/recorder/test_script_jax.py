@@ -60,7 +60,9 @@ def test_training_that_raises_is_recorded_whole(python, tmp_path):
         assert alone.code == 1
         assert sorted(recorded.err.splitlines()) == sorted(f"{alone.out}{alone.err}".splitlines())
     run = program_in(tmp_path)
-    assert (notes_of(run), run.program.started.argv, run.program.started.how) == ([], list(words), "module")
+    assert notes_of(run) == []
+    assert run.program.started.argv == list(words)
+    assert run.program.started.how == "module"
     assert run.program.ended.error.startswith("AttributeError: ")
     assert run.program.ended.error_at.line == line_of("jax.jit(lambda")
     rows = [row for row in run.program.compiled if row.function == "step"]

@@ -16,7 +16,9 @@ def both(folder, name):
     """Run the program by Python alone and recorded: the same end, and the finding about it."""
     alone, recorded = (run(folder, name, PYTHONDONTWRITEBYTECODE="1") for run in (run_alone, run_recorded))
     said = [line for line in recorded.err.splitlines() if not line.startswith("jaxprof:")]
-    assert (recorded.code, recorded.out, said) == (alone.code, alone.out, alone.err.splitlines())
+    assert recorded.code == alone.code
+    assert recorded.out == alone.out
+    assert said == alone.err.splitlines()
     findings = program_result(session_in(folder), program_in(folder).id).findings
     return next((each for each in findings if each.code == "program_failed"), None)
 

@@ -339,7 +339,9 @@ def test_remaining_time_includes_further_launches():
     assert told[0].remaining_seconds == pytest.approx(9 + 2 * (6 + 12)), "each starts three processes once more"
     group._launches, group._rule = 1, object()
     turns.Group._progress(group, 1, sides[:1], 0.5, 6.0)
-    assert (told[-1].remaining_seconds, told[-1].fraction, told[-1].note) == (3.0, 0.5, "")
+    assert told[-1].remaining_seconds == 3.0
+    assert told[-1].fraction == 0.5
+    assert told[-1].note == ""
 
 
 def test_the_hard_cap_shrinks_by_what_is_spent():

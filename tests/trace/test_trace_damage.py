@@ -148,7 +148,10 @@ def test_a_line_reads_the_same_in_small_parts(tmp_path, monkeypatch):
     monkeypatch.setattr(lanes, "_BLOCK", 20_000)
     parts = read_profile(path)
     for lane, (device, starts, names, ops_of, step) in zip(parts.lanes, expected, strict=True):
-        assert (lane.device, lane.starts.tolist(), lane.names, lane.op_of.tolist()) == (device, starts, names, ops_of)
+        assert lane.device == device
+        assert lane.starts.tolist() == starts
+        assert lane.names == names
+        assert lane.op_of.tolist() == ops_of
         assert (lane.step is None) == (step is None)
         assert step is None or lane.step.tolist() == step.tolist()
     assert parts.ops == whole.ops

@@ -25,7 +25,9 @@ def test_targets_are_read():
         tpu-v3:2x2     tpu-v3:2x2     v3:2x2       8
     """):
         target = parse_target(text)
-        assert (target.label, target.topology, str(target.devices)) == (label, topology, devices)
+        assert target.label == label
+        assert target.topology == topology
+        assert str(target.devices) == devices
         assert parse_target(target.label).devices == target.devices
 
 

@@ -116,7 +116,9 @@ def test_a_program_is_compiled_and_not_called(function, status):
     spec = e.RunSpec(workload="w", variant="jit", how="compile", device="cpu:0")
     compile_call("r1", spec, jax.jit(function), (jax.ShapeDtypeStruct((8,), jnp.float32),), {}, events.append)
     closed = events[-1]
-    assert (closed.status, closed.median_seconds, bool(closed.error)) == (status, None, status == "failed")
+    assert closed.status == status
+    assert closed.median_seconds is None
+    assert bool(closed.error) == (status == "failed")
     assert of_run(events, "r1", e.SamplesTaken) == []
     phases = [event.phase for event in of_run(events, "r1", e.PhaseEnded)]
     assert phases == (["trace", "lower", "compile"] if status == "ok" else [])

@@ -37,7 +37,9 @@ def test_static_leaves_of_arguments_and_results():
     assert (model.activation, name) == (jnp.tanh, "relu")
     np.testing.assert_allclose(model.weights, 0.4)
     shapes = function.eval_shape(MODEL, X)
-    assert (shapes[0].weights.shape, shapes[1].shape, shapes[2]) == ((4, 4), (2, 4), "relu")
+    assert shapes[0].weights.shape == (4, 4)
+    assert shapes[1].shape == (2, 4)
+    assert shapes[2] == "relu"
 
 
 def test_another_static_leaf_is_another_program():

@@ -253,4 +253,6 @@ ENTRY %main (x: f32[8]) -> f32[8] {
 
 def test_the_users_files_that_a_module_names():
     inline = f'{TABLES.partition("FileNames")[0]}  %y = f32[8]{{0}} sine(%x), metadata={{source_file="/home/me/a.py"}}'
-    assert (own_files(TABLES), own_files(inline), own_files("")) == ({"/home/me/model.py"}, {"/home/me/a.py"}, set())
+    assert own_files(TABLES) == {"/home/me/model.py"}
+    assert own_files(inline) == {"/home/me/a.py"}
+    assert own_files("") == set()

@@ -94,7 +94,9 @@ def test_a_row_says_why_with_what_and_from_where(told):
 
 def test_nothing_went_wrong_and_nothing_is_kept(told):
     end = told["end"]
-    assert (told["problems"], end["running"], end["threads"]) == (0, [], 1)
+    assert told["problems"] == 0
+    assert end["running"] == []
+    assert end["threads"] == 1
     assert end["alive"] == [False, False, False]
 
 

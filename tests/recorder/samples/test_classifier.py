@@ -110,7 +110,9 @@ class _Operand:
 class TestHost:
     def test_plain_python(self):
         seen = Classifier().classify(_stack())
-        assert (seen.kind, STATES[seen.kind][0], STATES[seen.kind][1]) == (HOST, "host_busy", "waiting")
+        assert seen.kind == HOST
+        assert STATES[seen.kind][0] == "host_busy"
+        assert STATES[seen.kind][1] == "waiting"
         assert (seen.line.file, seen.line.function) == (__file__, "test_plain_python")
 
     def test_an_event_loop_that_waits_is_idle_and_a_sleep_is_not(self):

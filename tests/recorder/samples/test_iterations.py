@@ -213,7 +213,10 @@ def test_counts_are_those_of_the_counter(seen, told):
     events = log.events(9.0, 1.0, final=True)
     assert _told(events) == told
     first = events[0]
-    assert (first.found_by, first.began_seconds, first.counts[0], first.seconds[0]) == ("number", 1.0, 3, 1.0)
+    assert first.found_by == "number"
+    assert first.began_seconds == 1.0
+    assert first.counts[0] == 3
+    assert first.seconds[0] == 1.0
 
 
 def test_brief_loop_is_not_counted_by_its_counter():
