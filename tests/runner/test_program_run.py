@@ -13,7 +13,16 @@ import program_events as made
 from jaxprof.base.errors import WorkerError
 from jaxprof.base.files import read_source
 from jaxprof.devices.live.process_state import is_stopped
-from jaxprof.events import CaptureWindow, Heartbeat, LogLine, ProgramEnded, SessionClosed, SourceLocation, SourcesRead
+from jaxprof.events import (
+    CaptureWindow,
+    Heartbeat,
+    LogLine,
+    ProgramEnded,
+    ProgramStopped,
+    SessionClosed,
+    SourceLocation,
+    SourcesRead,
+)
 from jaxprof.runner.interpreter import own_interpreter
 from jaxprof.runner.program import ProgramCommand, ProgramProcess
 from jaxprof.runner.program_run import ProgramScheduler, _Pace
@@ -111,6 +120,27 @@ def stage(monkeypatch):
     yield make
     for each in made:
         each.scheduler.close()
+
+
+class Paused(Told):
+    """A program whose sampler did not run for a second, in which its recorder looked, or was `stopped` as well."""
+
+    def read(self, seconds):
+        time.sleep(1.3 if self.stopped else 0.01)
+        self.over = time.monotonic() - self.began_seconds > 1.2
+        stopped = ProgramStopped(began_seconds=self.began_seconds + 0.1, seconds=1.0, found_by="standstill")
+        return [stopped] if self.over else []
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_pause_has_whether_its_recorder_ran(stage, monkeypatch, stopped):
+    monkeypatch.setattr("jaxprof.runner.program_run.WATCHED_AFTER_SECONDS", SECONDS)  # readings are no witness
+    told = Paused()
+    told.stopped = stopped
+    one = stage(told)
+    one.begin()
+    (pause,) = one.end().program.pauses
+    assert pause.recorder_ran is not stopped
 
 
 def unrecorded(lines):

@@ -39,9 +39,10 @@ _NAMES = {
         "ArraysCounted", "CACHE_STATES", "CaptureWindow", "ClosureChange", "CompileReason", "Compiled", "CopiesSeen",
         "DIFFERENCES", "EmptyCallTimed", "ITERATIONS_FOUND_BY", "JaxImported", "LineArrays", "LineOperations",
         "LoopSite", "Note", "PROGRAM_STATES", "ProcessIdentified", "ProgramArray", "ProgramEnded", "ProgramSampled",
-        "ProgramStarted", "ProgramStopped", "REASONS", "REASON_KINDS", "STAGES", "STOP_WITNESSES", "SampledLine",
-        "SignatureLeaf", "SilenceSeen", "StageRunning", "StandstillSeen", "StatementTime", "StepsCounted",
-        "StepsTaken", "SystemWait", "ThreadStack", "ThreadTime", "TimedLine", "TransfersSeen", "WINDOW_FOLDER",
+        "ProgramStarted", "ProgramStopped", "REASONS", "REASON_KINDS", "STAGES", "STOP_UNSURE_SECONDS",
+        "STOP_WITNESSES", "SampledLine", "SignatureLeaf", "SilenceSeen", "StageRunning", "StandstillSeen",
+        "StatementTime", "StepsCounted", "StepsTaken", "SystemWait", "ThreadStack", "ThreadTime", "TimedLine",
+        "TransfersSeen", "WINDOW_FOLDER",
     ),
     "runs": (
         "COUNTED_BY_XLA", "CheckReported", "ComparisonPlanned", "CompileObserved", "CostReported",

@@ -96,6 +96,8 @@ of JAX's backend.
 
 STOP_WITNESSES = ("state", "standstill", "clock", "pressure")
 """Ways to detect a pause of the process; the values of `ProgramStopped.found_by`."""
+STOP_UNSURE_SECONDS = 0.1
+"""Interval between two looks at a process, by which the begin and the end of a pause are uncertain."""
 
 
 @frozen(kw_only=True)
@@ -600,6 +602,13 @@ class ProgramStopped(Event):
     is paused. `clock`: the machine was suspended; the monotonic clock leaves these seconds out, so they are no part of
     any other time. `pressure`: the program's own sampler did not run while threads of the machine waited for a
     processor; others may have had the processor, so this is no pause."""
+    recorder_ran: bool | None = None
+    """Whether the recording process ran in its middle; None if that process noted nothing of it."""
+
+    def holds(self, moments: Iterable[float]) -> bool:
+        """Whether one of these monotonic times lies in its middle."""
+        began, ended = self.began_seconds + STOP_UNSURE_SECONDS, self.began_seconds + self.seconds - STOP_UNSURE_SECONDS
+        return any(began < at < ended for at in moments)
 
 
 @frozen(kw_only=True)

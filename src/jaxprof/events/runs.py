@@ -246,9 +246,12 @@ class CompileObserved(Event):
 
 @frozen(kw_only=True)
 class DeviceReading(Event):
-    """One live reading of one device; None for values that the device does not report."""
+    """One live reading of one device, or several folded into one; None for values that the device does not report."""
 
     device: str
+    count: int = 1
+    """Number of readings that were folded: use, power, clock and load are their means, memory, temperature and errors
+    their maxima; all else is the last one's, as is the time."""
     utilisation: float | None = None
     """Share of the time in which the device was busy, from 0 to 1."""
     memory_used_bytes: int | None = None

@@ -163,6 +163,7 @@ READINGS = Relation(
     (
         Fact("device", TEXT, "cpu:0, cuda:0", "reading.device"),
         Fact("at_seconds", SECONDS, "Seconds since the session began"),
+        Fact("readings", COUNT, "Readings in the row: maxima of memory and temperature, means", "reading.count"),
         *within("reading", READING),
     ),
     _readings,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import signal
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, fields, replace
 from itertools import accumulate
@@ -36,6 +35,7 @@ from jaxprof.findings.programs.claims import Claims
 from jaxprof.findings.programs.compiling import unfinished_compile
 from jaxprof.jobs.folder import is_growing
 from jaxprof.session import Session
+from jaxprof.session.readings import BUSY
 
 _LAST_WINDOWS = 20
 """Sample windows that show what a process is doing now."""
@@ -81,8 +81,6 @@ class LoopWindows:
 
 LEAST_READINGS = 5
 """Smallest number of readings of a busy device, half a second apart; fewer may all be one moment."""
-BUSY = 0.2
-"""Utilisation from which the clock is that of a device at work; an idle device saves power."""
 
 
 @frozen
@@ -105,16 +103,17 @@ def device_clocks(readings: Mapping[str, Iterable[DeviceReading]]) -> tuple[Devi
         if device.startswith("cpu:"):
             continue
         busy = [each for each in device_readings if each.utilisation is not None and each.utilisation >= BUSY]
-        known = [(each.clock_hertz, each.throttle_reasons) for each in busy if each.clock_hertz]
-        if len(known) < LEAST_READINGS:
+        known = sorted((each.clock_hertz, each.count, each.throttle_reasons) for each in busy if each.clock_hertz)
+        upto = list(accumulate(count for _, count, _ in known))
+        if not known or upto[-1] < LEAST_READINGS:
             continue
-        by_frequency = Counter(reason for _, reasons in known for reason in reasons).most_common()
+        by_frequency = totals((reason, count) for _, count, reasons in known for reason in reasons)
         clocks.append(
             DeviceClock(
                 device,
-                median(hertz for hertz, _ in known),
-                sum(1 for _, reasons in known if reasons) / len(known),
-                tuple(reason for reason, _ in by_frequency),
+                known[bisect_left(upto, upto[-1] / 2)][0],
+                sum(count for _, count, reasons in known if reasons) / upto[-1],
+                tuple(sorted(by_frequency, key=lambda reason: -by_frequency[reason])),
             )
         )
     return tuple(clocks)

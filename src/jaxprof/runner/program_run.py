@@ -32,6 +32,7 @@ from jaxprof.events import (
     ProgramEnded,
     ProgramSampled,
     ProgramStarted,
+    ProgramStopped,
     RunFinished,
     RunPlanned,
     RunSpec,
@@ -157,7 +158,7 @@ class ProgramScheduler(RecordingScheduler):
             while True:
                 events = process.read(LOOK_SECONDS)
                 for event in events:
-                    self._take(event)
+                    self._take(pauses.witness(event) if isinstance(event, ProgramStopped) else event)
                 if self._session_recorder.flush_when_due(pace.seconds):
                     pace.note_flush(time.process_time())
                 now = time.monotonic()
@@ -177,12 +178,15 @@ class ProgramScheduler(RecordingScheduler):
                     self._emit(replace(ended, wall_seconds=now - process.began_seconds, monotonic_seconds=0.0))
                 if watch is None and now - process.began_seconds >= WATCHED_AFTER_SECONDS:
                     watch = DeviceWatch()
-                for reading in watch.take_when_due(time.monotonic()) if watch is not None else ():
+                captured = bool(self._window_folder)
+                for reading in watch.take_when_due(time.monotonic(), captured=captured) if watch is not None else ():
                     self._emit(reading)
             for thread in self._windows:
                 while thread.is_alive() and not (process.end_request() and time.monotonic() > due):
                     thread.join(LOOK_SECONDS)
         finally:
+            for reading in watch.held() if watch is not None else ():
+                self._emit(reading)
             if not self._closed:
                 self._finish(process)
             self._working = False

@@ -32,6 +32,7 @@ from jaxprof.events import (
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.session import LogWriter, Run, Session
 from jaxprof.session.files import EXTENSION
+from jaxprof.session.readings import folded
 
 if TYPE_CHECKING:
     from jaxprof.jobs.process import JobProcess
@@ -171,6 +172,9 @@ def closing(run: Run, finished: RunFinished) -> RunClosed:
 
 
 PROGRAM_SECONDS = 0.5
+FOLDED_SHARE, LONGEST_FOLDED_SECONDS = 0.01, 10.0
+"""Readings are folded over this share of the time since the first, at most over so many seconds: which are lost with
+the recording process, and within which a session that is being written is heard of."""
 
 
 class RecordingScheduler:
@@ -220,6 +224,8 @@ class DeviceWatch:
 
         devices = [known for known in local_devices(gather(python=None)) if device in ("", known.id)]
         self._monitor = Monitor(devices) if devices else None
+        self._held: list[DeviceReading] = []
+        self._began = self._folded = time.monotonic()
         self._taken: dict[str, float] = {}
         """When the last reading of each device was made."""
         self._interval_seconds: float | None = 2.0 if device else PROGRAM_SECONDS
@@ -227,18 +233,30 @@ class DeviceWatch:
             self._interval_seconds = None
         self.take()  # the shares of the host's cores refer to the time since the previous reading
 
+    def held(self) -> list[DeviceReading]:
+        """Return the readings that were not written yet, as they are."""
+        held, self._held = self._held, []
+        return held
+
     def take(self) -> list[DeviceReading]:
-        """Return the readings, without those that a late driver has already given."""
+        """Return these and new readings, without those that a late driver has already given."""
         self._last = time.monotonic()
         readings = self._monitor.read() if self._monitor is not None else []
         new = [each for each in readings if self._taken.get(each.device) != each.monotonic_seconds]
         self._taken |= {each.device: each.monotonic_seconds for each in new if each.monotonic_seconds}
-        return new
+        return [*self.held(), *new]
 
-    def take_when_due(self, now: float) -> list[DeviceReading]:
-        """Return a reading if the last one is long enough ago."""
-        due = self._interval_seconds is not None and now - self._last >= self._interval_seconds
-        return self.take() if due else []
+    def take_when_due(self, now: float, *, captured: bool = False) -> list[DeviceReading]:
+        """Read if the last reading is long enough ago. Return what was read, folded over a time that becomes longer; if
+        the program is `captured`, each reading at once."""
+        if self._interval_seconds is None or now - self._last < self._interval_seconds:
+            return []
+        self._held = self.take()
+        length = min(LONGEST_FOLDED_SECONDS, FOLDED_SHARE * (now - self._began))
+        if not captured and now - self._folded < length:
+            return []
+        self._folded = now
+        return folded(self.held())
 
 
 def new_writer(out: Path | None, *, replace_existing: bool = False, process: JobProcess | None = None) -> LogWriter:

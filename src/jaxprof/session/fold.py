@@ -21,6 +21,7 @@ from jaxprof.base.text import REDACTED
 from jaxprof.base.units import counted, seconds
 from jaxprof.events import WarningRaised
 from jaxprof.events.base import session_state, with_failures
+from jaxprof.session.readings import MOST_READINGS, thinned
 from jaxprof.session.run import PROGRAM_EVENTS, Phase, RecordedProgram, Run, RunLaunch, Series, Turn, are_iterations
 
 
@@ -202,7 +203,7 @@ class Session:
         """Number of runs compared with each baseline: the intervals of all of them hold together."""
         self.texts = Texts()
         self.readings: dict[str, list[e.DeviceReading]] = {}
-        """Device readings by device, in order of arrival."""
+        """Device readings by device, in order of arrival; the older ones of many are folded."""
         self.closed: e.SessionClosed | None = None
         self.deserted = True
         """Whether it has no writer any more, as far as is known: then no run of it is waiting or running."""
@@ -431,7 +432,19 @@ def _program(session: Session, event: e.Event) -> None:
     if isinstance(event, e.StepsTaken) and not are_iterations(event):
         session.notice("iterations of a loop were left out: their times and counts do not match")
         return
+    if isinstance(event, e.ProgramStopped) and event.recorder_ran is None:
+        # Earlier versions noted only the readings, each of which the recording process made.
+        made = (each for readings in session.readings.values() for each in readings if each.run == event.run)
+        event = replace(event, recorder_ran=event.holds(each.monotonic_seconds for each in made))
     run.program.apply(event)
+
+
+def _add_reading(session: Session, event: e.DeviceReading) -> None:
+    kept = session.readings.setdefault(event.device, [])
+    kept.append(event)
+    if len(kept) > MOST_READINGS:
+        programs = (run.program for run in session.programs)
+        kept[:] = thinned(kept, [window for each in programs if each is not None for window in each.windows])
 
 
 _KEPT: dict[type[e.Event], str] = {
@@ -470,7 +483,7 @@ _STEPS: dict[type[e.Event], Callable[[Session, Any], None]] = {
     e.PhaseEnded: _phase_ended,
     e.SamplesTaken: _samples,
     e.ProgressMade: _progress,
-    e.DeviceReading: lambda session, event: session.readings.setdefault(event.device, []).append(event),
+    e.DeviceReading: _add_reading,
     e.SourcesRead: lambda session, event: session._run_of(event).sources.update(
         {source.file: source.digest for source in event.files}
     ),

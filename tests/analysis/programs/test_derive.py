@@ -230,7 +230,7 @@ def test_pause_with_samples_needs_a_signal(at, found_by, paused):
     """A GPU's driver that maps memory keeps all threads of a process waiting."""
     reading = e.DeviceReading(run=made.RUN, device="cuda:0", monotonic_seconds=BEGAN + at, utilisation=0.0)
     windows = [*made.steady(4, {"device_busy": 1.0}), made.sampled(4, 4.0, {"device_busy": 2.0, "paused": 2.0})]
-    result = made.result(*windows, *(stop(4.0, 2.0, each) for each in found_by), reading, wall=8.0)
+    result = made.result(*windows, reading, *(stop(4.0, 2.0, each) for each in found_by), wall=8.0)
     assert [finding.seconds for finding in result.findings if finding.code == "paused"] == [2.0] * paused
     assert (result.states["paused"], result.timeline[-1].seconds) == ((2.0, 0.0) if paused else (0.0, 2.0))
 

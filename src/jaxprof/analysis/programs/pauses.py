@@ -11,17 +11,15 @@ from itertools import accumulate
 
 from jaxprof.base.units import seconds
 from jaxprof.base.values import frozen
-from jaxprof.events import ProgramSampled, ProgramStopped, StepsTaken
+from jaxprof.events import STOP_UNSURE_SECONDS, ProgramSampled, ProgramStopped, StepsTaken
 
 SIGNAL, UNKNOWN, SUSPENDED = "signal", "unknown", "suspended"
 """Causes of a pause. `signal`: SIGSTOP, ctrl+z or the like. `unknown`: the whole process was paused by a signal that
 also paused its recorder, or with its container. `suspended`: the machine slept."""
 _CAUSES = {"state": SIGNAL, "standstill": UNKNOWN, "clock": SUSPENDED}
-_UNSURE_SECONDS = 0.1
-"""Interval between two looks at a process, by which the begin and the end of a pause are uncertain."""
-LEAST_SECONDS = 2 * _UNSURE_SECONDS
+LEAST_SECONDS = 2 * STOP_UNSURE_SECONDS
 """Shortest pause reported."""
-LEAST_LEFT_SECONDS = 2 * _UNSURE_SECONDS
+LEAST_LEFT_SECONDS = 2 * STOP_UNSURE_SECONDS
 """What is left of an iteration without a pause is known to this."""
 
 
@@ -42,9 +40,9 @@ def pause_times(pauses: Sequence[Pause]) -> str:
     return first if len(pauses) == 1 else f"{len(pauses)} times, first {first}"
 
 
-def without_doubted(seen: Sequence[ProgramStopped], recorder_ran: Sequence[float]) -> list[ProgramStopped]:
+def without_doubted(seen: Sequence[ProgramStopped]) -> list[ProgramStopped]:
     """Return the pauses without those that only the program's own sampler noticed, while the recording process, which
-    saw no signal, ran at one of these monotonic times in their middle.
+    saw no signal, ran in their middle.
 
     All threads can then be blocked in the system: a driver that maps the memory of a GPU keeps the process from mapping
     any other (1.2 s for the 60 GiB that JAX takes first on an H100).
@@ -53,9 +51,8 @@ def without_doubted(seen: Sequence[ProgramStopped], recorder_ran: Sequence[float
 
     def is_sure(event: ProgramStopped) -> bool:
         began, ended = event.began_seconds, event.began_seconds + event.seconds
-        ran = any(began + _UNSURE_SECONDS < at < ended - _UNSURE_SECONDS for at in recorder_ran)
         signalled = any(one.began_seconds < ended and began < one.began_seconds + one.seconds for one in signals)
-        return event.found_by != "standstill" or signalled or not ran
+        return event.found_by != "standstill" or signalled or not event.recorder_ran
 
     return list(filter(is_sure, seen))
 

@@ -279,8 +279,7 @@ class ProgramResult:
 
     @cached_property
     def _sure_pauses(self) -> Sequence[ProgramStopped]:
-        of_run = [each for readings in self.readings.values() for each in readings if each.run == self.run.id]
-        return without_doubted(self._program.pauses, [reading.monotonic_seconds for reading in of_run])
+        return without_doubted(self._program.pauses)
 
     @property
     def wall_seconds(self) -> float:

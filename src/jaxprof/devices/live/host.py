@@ -144,7 +144,7 @@ def _shares(before: list[tuple[float, float]], now: list[tuple[float, float]], c
         busy, total = (after - earlier for after, earlier in zip(now[core], before[core], strict=True))
         if total <= 0:  # counters tick every 10 ms; two readings within one tick show nothing
             return []
-        shares.append(min(1.0, max(0.0, busy / total)))
+        shares.append(round(min(1.0, max(0.0, busy / total)), 4))  # of ticks of 10 ms
     return shares
 
 

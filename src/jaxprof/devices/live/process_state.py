@@ -9,7 +9,9 @@ process sees nothing of this: the recorder detects such a pause from within (`re
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from jaxprof.base.files import is_own
 from jaxprof.base.system_wait import ProcessMemory, processor_seconds, system_wait
@@ -37,6 +39,10 @@ def seconds_suspended() -> float:
     return time.clock_gettime(boot) - time.monotonic() if boot is not None else 0.0
 
 
+_LOOKS_KEPT = 1_000
+"""The looks of the last minute or more, in which we ran."""
+
+
 class PauseWatch:
     """Detects the pauses of one process. Call `look` often, and `end` once, when the process has ended."""
 
@@ -50,7 +56,7 @@ class PauseWatch:
         """`looks_stopped`: whether a signal has stopped the process `pid`. `suspended`: for how long the machine has
         been suspended, in seconds."""
         self._pid, self._looks_stopped, self._suspended = pid, looks_stopped, suspended
-        self._looked: float | None = None
+        self._looks: deque[float] = deque(maxlen=_LOOKS_KEPT)
         self._began: float | None = None
         self._slept = suspended()
 
@@ -60,10 +66,10 @@ class PauseWatch:
 
     def look(self, now: float) -> list[ProgramStopped]:
         """Return the pauses that are over at `now`, by the monotonic clock."""
-        last = self._looked
+        last = self._looks[-1] if self._looks else None
         if last is not None and now - last < LOOK_SECONDS / 2:
             return []
-        self._looked = now
+        self._looks.append(now)
         over: list[ProgramStopped] = []
         slept = self._suspended()
         if slept - self._slept >= LEAST_SUSPENDED_SECONDS:
@@ -81,6 +87,10 @@ class PauseWatch:
         elif not stopped and self._began is not None:
             over += self._over(middle, now)
         return over
+
+    def witness(self, pause: ProgramStopped) -> ProgramStopped:
+        """Return a pause that the program reports just after it, with whether we looked in its middle."""
+        return replace(pause, recorder_ran=pause.holds(self._looks))
 
     def end(self, now: float) -> list[ProgramStopped]:
         """Return the pause in which the process ended, if it was in one."""
