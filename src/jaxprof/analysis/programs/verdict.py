@@ -101,8 +101,7 @@ def _largest_part(loop: HotLoop, *, timed: bool) -> Verdict:
     share, other = most / total, next_most / total
     if samples < LEAST_SAMPLES:
         needed = _round_up(total * 2 * LEAST_SAMPLES / max(samples, 1.0))
-        count = round(samples)
-        return _no_verdict(loop, f"it was too short ({counted(count, 'sample')})", needed)
+        return _no_verdict(loop, f"it was too short ({counted(round(samples), 'sample')})", needed)
     doubtful = sum(spot.seconds for spot in loop.spots) - sum(
         spot.seconds for spot in loop.spots_accounted_for(loop.spots)
     )

@@ -214,8 +214,7 @@ def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Ru
     known = _facts_by_source(session_a, run_a, memory[0]), _facts_by_source(session_b, run_b, memory[1])
     for (source, ours), (other, theirs) in zip(*known, strict=True):
         if source == other or not (source and other):
-            estimate = SCHEDULE in (source, other)
-            facts |= exact_facts(ours, theirs, estimate=estimate)
+            facts |= exact_facts(ours, theirs, estimate=SCHEDULE in (source, other))
     modules = read_module(session_a, run_a), read_module(session_b, run_b)
     captures = measure_kernels(session_a, run_a.id), measure_kernels(session_b, run_b.id)
     trees = [run.compile_passes.tree for run in (run_a, run_b) if run.compile_passes is not None]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 
+from jaxprof.base.grouping import grouped
 from jaxprof.base.units import bytes_, integer, percent, scaled
 from jaxprof.events import SourceLocation
 from jaxprof.events.finding import Finding
@@ -271,11 +272,10 @@ def _is_in_branch(operation: Instruction, call: Instruction) -> bool:
 def both_branches(scene: Scene) -> Iterator[Finding]:
     if scene.module.source.text.find("vmap(", *scene.module.span) < 0:
         return
-    calls: dict[int, list[Value]] = {}
-    for kernel in scene.kernels:
-        for value in values_of(kernel.instruction):
-            if value.opcode == "select" and (frame := _chooses_branch(value)):
-                calls.setdefault(frame, []).append(value)
+    values = (value for kernel in scene.kernels for value in values_of(kernel.instruction))
+    calls = grouped(
+        (frame, value) for value in values if value.opcode == "select" and (frame := _chooses_branch(value))
+    )
     for selects in calls.values():
         chosen = {id(select.instruction) for select in selects}
         inner = {id(operand.instruction) for select in selects for operand in sources(select, _ENTERED)[1:]}

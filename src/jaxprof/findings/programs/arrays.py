@@ -291,7 +291,7 @@ def batch_copies(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     queued = wait_after(result.sample_windows, loop.key) if loop.key is not None else None
     # Half as many bytes take half the time. Work that is waited for after the loop was behind the copies.
     saves = max(hidden, took / 2 - (queued[1] if queued is not None else 0.0))
-    if not in_each_iteration(result, spots) or not is_worth_changing(result, claims, spots, saves):
+    if not in_each_iteration(result, spots) or not is_worth_changing(claims, spots, saves):
         return
     size = max(spot.put_bytes or 0 for spot in spots)
     leaves = (array_type(leaf.type) for row in result.compiles for leaf in row.signature)

@@ -161,7 +161,7 @@ def large_operations(result: ProgramResult, claims: Claims) -> Iterator[Finding]
         and _moves_large_arrays(result, spot, rows.get(spot.location, ()))
     ]
     took = sum_seconds(spots)
-    if loop.library or not is_worth_changing(result, claims, spots, took / 2):
+    if loop.library or not is_worth_changing(claims, spots, took / 2):
         return
     claims.spared += sum_seconds(spot for spot in spots if loop.part(spot) == DEVICE)
     named = list(dict.fromkeys(row.function for spot in spots for row in rows[spot.location]))

@@ -239,7 +239,7 @@ def is_large_part(claims: Claims, spots: Sequence[Spot]) -> bool:
     return sum_seconds(spots) >= LEAST_OF_LOOP * claims.factor * claims.steady
 
 
-def is_worth_changing(result: ProgramResult, claims: Claims, spots: Sequence[Spot], saves: float) -> bool:
+def is_worth_changing(claims: Claims, spots: Sequence[Spot], saves: float) -> bool:
     """Return whether there are spots, which take a part of the loop that is worth changing, and enough is saved."""
     if not spots or not is_large_part(claims, spots):
         return False

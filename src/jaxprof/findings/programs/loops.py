@@ -97,7 +97,7 @@ def callback_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]
     ]
     took = sum_seconds(spots)
     saves = (1 - KEPT_SHARE) * took
-    if not is_worth_changing(result, claims, spots, saves):
+    if not is_worth_changing(claims, spots, saves):
         return
     what = "compiled functions of the loop call Python on the host, and wait for it"
     most = most_through(spots)
@@ -229,7 +229,7 @@ def data_waits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     took = sum_seconds(spots)
     # one worker hides as much time as the device takes; two workers halve the wait
     saves = max(min(took, claims.steady - took), took / 2)
-    if not is_worth_changing(result, claims, spots, saves):
+    if not is_worth_changing(claims, spots, saves):
         return
     fix = _IN_PROCESSES if claims.is_lock_held else None
     if _WORKER_CALLS.search(spots[0].call):
@@ -250,7 +250,7 @@ def host_between(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield a finding if lines of the loop make arguments of its compiled functions from their results."""
     spots = list(_between(result, _host_spots(result, claims)))
     saves = (1 - KEPT_SHARE) * sum_seconds(spots)
-    if is_worth_changing(result, claims, spots, saves):
+    if is_worth_changing(claims, spots, saves):
         what = "the loop computes arguments of its next call on the host, from results"
         yield finding_of_lines(result, claims, what, spots, saves)
 
@@ -290,7 +290,7 @@ def host_waits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     blocked = totals((line, spot.seconds) for line, spot in every if spot.state == "waiting")
     spots = [spot for line, spot in every if 2 * blocked.get(line, 0.0) > took[line]]
     saves = sum_seconds(spots)
-    if not is_worth_changing(result, claims, spots, saves):
+    if not is_worth_changing(claims, spots, saves):
         return
     reasons = totals((_wait_of(spot), spot.seconds) for spot in spots)
     what, fix = max(reasons, key=lambda reason: reasons[reason])
@@ -318,7 +318,7 @@ def host_work(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     spots = [spot for spot in every if spot not in between]
     took = sum_seconds(spots)
     saves = (1 - KEPT_SHARE) * took
-    if not is_worth_changing(result, claims, spots, saves):
+    if not is_worth_changing(claims, spots, saves):
         return
     lines = {site.line for spot in spots if (site := spot.site_in(loop.key)) is not None}
     read = any(spot.call or site.call for spot in spots for site in spot.sites)  # unknown without the source
@@ -389,7 +389,7 @@ def lock_held(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     samples that found the lock held saw it at a line of the user's."""
     spots = [spot for spot in claims.free_spots(result.hot.spots) if spot.kind == CONTENDED]
     waits = sum_seconds(spots)
-    if not is_worth_changing(result, claims, spots, waits):
+    if not is_worth_changing(claims, spots, waits):
         return
     threads = [
         (thread, min(thread.cpu_seconds + thread.delay_seconds, window.monotonic_seconds - window.began_seconds))
