@@ -34,8 +34,7 @@ def view_of(view: str) -> RunItems:
         return RunItems(BUFFERS, lambda session, run: at("buffers")(memory_of_run(session, run.id)))
     from jaxprof.facts import captures, programs
 
-    views = programs.VIEWS if view in OF_PROGRAMS else captures.VIEWS
-    return views[view]
+    return (programs.VIEWS if view in OF_PROGRAMS else captures.VIEWS)[view]
 
 
 class _ViewedRun(NamedTuple):

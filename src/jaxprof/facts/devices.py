@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from jaxprof.base import units
+from jaxprof.base.grouping import grouped
 from jaxprof.base.values import frozen
 from jaxprof.devices import Connection, Device, Wiring
 from jaxprof.events import DeviceReading
@@ -119,11 +120,11 @@ def _own_name() -> str:
 def unused_groups(devices: Iterable[Device]) -> dict[tuple[str, str], list[Device]]:
     """Return the devices that JAX does not use by reason and what mends it, each said once. What is its own state, lost
     or split into instances, stands with the device."""
-    groups: dict[tuple[str, str], list[Device]] = {}
-    for device in devices:
-        if device.used_by_jax is False and not device.fault and not (device.mig_enabled and device.mig):
-            groups.setdefault((device.reason or "the reason is not known", device.hint), []).append(device)
-    return groups
+    return grouped(
+        ((device.reason or "the reason is not known", device.hint), device)
+        for device in devices
+        if device.used_by_jax is False and not device.fault and not (device.mig_enabled and device.mig)
+    )
 
 
 def title_of(devices: Sequence[Device], driver: str | None = None) -> str:

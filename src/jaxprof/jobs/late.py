@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
@@ -29,6 +29,7 @@ from statistics import median
 import numpy as np
 
 from jaxprof.analysis.programs import COPY, DATA, DISPATCH, HOST, PARTS
+from jaxprof.base.grouping import grouped
 from jaxprof.base.units import and_more, percent_or_less, seconds
 from jaxprof.base.values import frozen
 from jaxprof.events.finding import Finding
@@ -456,9 +457,7 @@ def clearly_late(processes: Sequence[ProcessFigures], named: Collection[int | No
         for process in processes
         if process.loop is not None and (shares := process.shares) is not None
     ]
-    together = defaultdict(list)
-    for each in sampled:
-        together[each[1].where].append(each)
+    together = grouped((each[1].where, each) for each in sampled)
     for process, loop, shares in sampled:
         if process.index in named or len(windows_of(process)) > 2 * LEAST_BLOCKS:
             continue

@@ -164,8 +164,7 @@ class RollUps:
         select = f"SELECT format, {', '.join(columns)} FROM {{files}}"
         rolled: dict[int, RolledUp] = {}
         others = 0
-        rows = self.rows("processes", select, 4 * PROCESSES_READ.most)
-        for version, *values in rows:
+        for version, *values in self.rows("processes", select, 4 * PROCESSES_READ.most):
             row: dict[str, Any] = dict(zip(columns, values, strict=True))
             try:
                 if version != ROLL_UP_FORMAT:
@@ -227,8 +226,7 @@ class RollUps:
             f"WHERE process IN ({numbers(hosts)}) GROUP BY ALL ORDER BY ALL"
         )
         events: dict[int, dict[str, CollectiveEvents]] = {}
-        rows = self.rows("collectives", select)
-        for process, name, opcode, size, devices, *lists in rows:
+        for process, name, opcode, size, devices, *lists in self.rows("collectives", select):
             starts, seconds, exposed = (np.asarray(values, dtype="f8") for values in lists)
             exchanged = Exchanged(opcode, size, devices) if opcode is not None else None
             events.setdefault(process, {})[name] = CollectiveEvents(

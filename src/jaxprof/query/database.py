@@ -91,8 +91,7 @@ def answer(sql: str, tables: Mapping[str, Any]) -> Any:
     understood."""
     with usage_errors():
         connection = connect(memory_bytes=QUERY_MEMORY.most)
-        statements = connection.extract_statements(sql)
-        kinds = [statement.type.name for statement in statements]
+        kinds = [statement.type.name for statement in connection.extract_statements(sql)]
         if not kinds:
             raise UsageError("there is no SQL", 'jaxprof query last "SELECT * FROM runs"')
         if len(kinds) > 1:

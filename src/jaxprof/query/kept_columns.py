@@ -63,7 +63,7 @@ class KeptColumns:
     """What is kept of the columns that a query reads, for all sessions."""
 
     def __init__(self, tables: Sequence[Relation], needed: Collection[str] | None) -> None:
-        self._tables, self._needed = tables, needed
+        self._tables = tables
         self._read = {table.name: facts_read(table, needed) for table in tables}
         keys = {fact.key for facts in self._read.values() for fact in facts}
         self._usable = self._read.keys() <= set(_TABLES) and keys.isdisjoint(_NOT_KEPT)

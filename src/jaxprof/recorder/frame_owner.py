@@ -56,8 +56,7 @@ def package_of(file: str) -> str:
 
 def frame_kind(frame: FrameType) -> str:
     """Return whose code a frame runs."""
-    code = frame.f_code
-    file = code.co_filename
+    file = frame.f_code.co_filename
     kind = file_kind(file)
     is_unnamed = kind == USER and file.startswith("<") and not file.startswith(("<stdin>", "<ipython"))
     if is_unnamed and frame.f_globals.get("__name__") != "__main__":

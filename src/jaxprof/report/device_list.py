@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 
 from jaxprof.base import units
+from jaxprof.base.grouping import grouped
 from jaxprof.base.text import safe
 from jaxprof.devices import Wiring
 from jaxprof.events import DeviceReading
@@ -87,10 +88,7 @@ def device_pieces(row: ListedDevice) -> Iterator[Piece]:
     }
     known = [(name, text) for name, text in lines.items() if text not in ("", units.UNKNOWN)]
     yield Table((column("", itemgetter(0)), column("", itemgetter(1))), known)
-    ways: dict[str, list[str]] = {}
-    for connection in wiring.connections:
-        ways.setdefault(connection.over, []).append(connection.gpu)
-    if ways:
+    if ways := grouped((connection.over, connection.gpu) for connection in wiring.connections):
         yield ""
         meanings = {over: _BETWEEN.get(over) or units.counted(int(over[2:]), "NVLink") for over in ways}  # NV18
         to = (column("to GPU", lambda way: ", ".join(way[1])), column("over", itemgetter(0)))

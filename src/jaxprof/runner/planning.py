@@ -253,8 +253,7 @@ def read_sweep(text: str, parameters: Sequence[Parameter]) -> tuple[str, Sequenc
     parameter = by_name[name]
     if ".." not in span:
         listed = {parameter.read(item.strip()) for item in span.split(",")}
-        values = sorted(listed, key=lambda value: (isinstance(value, str), value))
-        return name, values
+        return name, sorted(listed, key=lambda value: (isinstance(value, str), value))
     low_text, _, rest = span.partition("..")
     high_text, _, points_text = rest.partition(":")
     low, high = parameter.read(low_text), parameter.read(high_text)
@@ -267,8 +266,7 @@ def read_sweep(text: str, parameters: Sequence[Parameter]) -> tuple[str, Sequenc
     if not 2 <= points <= SWEEP_LIMIT or low <= 0 or high <= low:
         raise UsageError(f"cannot sweep {span!r}", f"Give 0 < low < high and 2 to {SWEEP_LIMIT} points. {example}")
     steps = [low * (high / low) ** (index / (points - 1)) for index in range(points)]
-    swept = sorted({round(step) for step in steps} if parameter.kind == "int" else set(steps))
-    return name, swept
+    return name, sorted({round(step) for step in steps} if parameter.kind == "int" else set(steps))
 
 
 def _spec(info: WorkloadInfo, variant: VariantInfo, parameters: Mapping[str, Scalar], choice: PlanOptions) -> RunSpec:

@@ -142,8 +142,7 @@ def _attribute(module: ModuleType, location: str, wanted: str) -> Callable[..., 
             if declared is not None and declared.name == wanted:
                 function: Callable[..., Any] = vars(module)[name]
                 return function
-        functions = functions_in(module)
-        near = get_close_matches(wanted, functions, n=3, cutoff=0.5)
+        near = get_close_matches(wanted, functions_in(module), n=3, cutoff=0.5)
         hint = f"Did you mean {', '.join(near)}?" if near else _hint(location, module)
         raise UsageError(f"{location} has no function {wanted!r}", hint) from None
     if not callable(value):

@@ -287,8 +287,7 @@ def _plugin_obstacle(
     pattern = re.compile(rf"jax-{platform}\d+-plugin")
     plugins = {name: version for name, version in target.packages.items() if pattern.fullmatch(name)}
     if not plugins:
-        extra = _extra(platform, target, driver, gpus)
-        family = re.sub(r"-local$", "", extra)
+        family = re.sub(r"-local$", "", _extra(platform, target, driver, gpus))
         jax = "" if "jax" in target.packages else ", nor is jax"
         return Obstacle(f"jax-{family}-plugin is not installed for {target.python}{jax}", command)
     jaxlib = target.packages.get("jaxlib")
@@ -309,8 +308,7 @@ def _nvidia_on_bus(machine: MachineHardware, listing: NvidiaListing, target: Tar
     missing = [device for device in missing if normal_pci_bus_id(device.address) not in listed]
     if listing.gpus and None in listed:  # one of those that NVML lists, but without an address
         missing = missing[: max(0, len(missing) - sum(gpu.pci_bus_id is None for gpu in listing.gpus))]
-    driver = _version(machine.nvidia_driver)
-    command = install_command("cuda", target, driver)
+    command = install_command("cuda", target, _version(machine.nvidia_driver))
     if listing.gpus:
         reason = "this container or job has no access to it"
         hint = "Request it when starting the container or job: --gpus all, --gres=gpu:N."

@@ -69,8 +69,7 @@ def _complete(workload: Workload, given: Mapping[str, Scalar]) -> dict[str, Scal
     for name in given:
         if name not in names:
             raise unknown_name(f"parameter of {workload.name}", name, names)
-    first = next(iter(workload.presets.values()), {})
-    return {**first, **given}
+    return {**next(iter(workload.presets.values()), {}), **given}
 
 
 def _start_and_measure(

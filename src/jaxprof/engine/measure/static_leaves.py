@@ -39,8 +39,7 @@ class ArraysJitted:
         """What is static of the results, by what is static of the arguments: known once these were traced."""
 
         def call(static: _Static, arrays: list[Any]) -> list[Any]:
-            result = function(*_merge(static, arrays))
-            self._results[static], arrays = _split(result)
+            self._results[static], arrays = _split(function(*_merge(static, arrays)))
             return arrays
 
         call.__name__ = self.__name__  # which the program has

@@ -174,8 +174,7 @@ def _of_contents(module: Module) -> Iterator[Notice]:
     unread = [problem for problem in problems(module) if not problem.cut_off]
     if unread:
         lines = and_more([integer(problem.line) for problem in unread], _NAMED)
-        count = len(unread)
-        message = f"{counted(count, 'part')} cannot be read (line {lines})"
+        message = f"{counted(len(unread), 'part')} cannot be read (line {lines})"
         yield Notice("unreadable", f"{message}: {unread[0].message}: {' '.join(unread[0].text.split())[:60]!r}")
     missing: set[str] = set()
     for computation in doubtful:

@@ -103,7 +103,6 @@ class _Index:
         self.headerless = False
         self._found: list[Module] = []
         self._open: _Open | None = None
-        self._starts: list[int] = []
         self._ahead = 4 * len(source.text) + 1024
         """Characters that may still be looked at ahead, so that malformed text costs linear time as well."""
 
@@ -343,8 +342,7 @@ class _ImpliedText(Source):
 
 def find_implied(module: Module) -> None:
     """Add the computations that a short form implies to the module, each before the one that calls it."""
-    text = module.source.text
-    if text.find(_START, *module.span) < 0:
+    if module.source.text.find(_START, *module.span) < 0:
         return
     names = (f"async_wrapped.{number}" if number else "async_wrapped" for number in count())
     found: dict[str, list[Computation]] = {}

@@ -476,8 +476,7 @@ def text(data: bytes) -> str:
     Raises HloError if `data` is neither of the two messages, is damaged, or exceeds the limits `instructions` and, as
     text, `unpack`.
     """
-    proto = module_message(data)
-    return "".join(_ModuleWriter(proto).write())
+    return "".join(_ModuleWriter(module_message(data)).write())
 
 
 def module_message(data: bytes) -> Message:

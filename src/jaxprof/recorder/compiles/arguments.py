@@ -136,8 +136,7 @@ class LeafReader:
 
     def is_aligned(self, value: Any, wide: bool) -> bool:
         """Whether a CPU device can use a NumPy array's memory: it has XLA's alignment, and nothing is converted."""
-        flags = value.flags
-        if not flags.c_contiguous or (is_narrowed(value.dtype) and not wide):
+        if not value.flags.c_contiguous or (is_narrowed(value.dtype) and not wide):
             return False
         return int(value.__array_interface__["data"][0]) % 64 == 0  # XLA's alignment, in bytes
 

@@ -220,8 +220,7 @@ class ProcessList(RowList["ProcessFigures"], keys="processes"):
 
     @property
     def columns(self) -> int:
-        layout = self._layout_for(max(1, self.scrollable_content_region.width))
-        return max(8, layout[-1].width)
+        return max(8, self._layout_for(max(1, self.scrollable_content_region.width))[-1].width)
 
     @property
     def title(self) -> str:

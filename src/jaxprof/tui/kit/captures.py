@@ -61,8 +61,7 @@ def last_window(session: Session) -> tuple[str, str]:
     imported = [run for run in session.runs.values() if run.plan.how == "imported"]
     whole = next((run.id for run in reversed(imported) if TEXT_NAME in run.texts), "")
     of_window = imported[next((at for at, run in enumerate(imported) if run.id == whole), 0) :]
-    hlo = next((run.id for run in of_window if "hlo" in run.texts), "")
-    return whole, hlo
+    return whole, next((run.id for run in of_window if "hlo" in run.texts), "")
 
 
 def first_with_capture(session: Session, wanted: str) -> str:

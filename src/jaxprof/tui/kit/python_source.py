@@ -101,8 +101,7 @@ class SourceLines(TextDialog, keys="source"):
 
     def lines(self, width: int) -> list[Content]:
         if not self._lines:
-            words = f"{self._where.text}: {self._unread}"
-            return [Content.styled(safe(words), "$text-muted")]
+            return [Content.styled(safe(f"{self._where.text}: {self._unread}"), "$text-muted")]
         return number_lines(self._lines, self._where.line, width)
 
     def action_copy(self) -> None:

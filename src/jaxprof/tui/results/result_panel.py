@@ -16,6 +16,7 @@ from textual.content import Content
 from jaxprof.analysis.runs.run_result import RunResult
 from jaxprof.analysis.runs.speedup import steady_samples
 from jaxprof.analysis.runs.warnings import unstable_text, worst_element
+from jaxprof.base.grouping import totals
 from jaxprof.base.text import safe, safe_lines, shorten
 from jaxprof.base.units import UNKNOWN, bytes_, counted, integer, scaled, seconds
 from jaxprof.events.finding import Finding
@@ -291,14 +292,12 @@ def failure_lines(result: RunResult, width: int) -> list[Content]:
 
 
 def compile_table(result: RunResult) -> Table[tuple[str, float]]:
-    totals: dict[str, float] = {}
-    for compiled in result.run.compiles:
-        totals[compiled.function] = totals.get(compiled.function, 0.0) + compiled.seconds
+    took = totals((compiled.function, compiled.seconds) for compiled in result.run.compiles)
     columns: Facts[tuple[str, float]] = (
         column("compiled op by op", lambda row: row[0], gives_way=True),
         column("time", lambda row: row[1], seconds),
     )
-    ranked = sorted(totals.items(), key=lambda pair: -pair[1])
+    ranked = sorted(took.items(), key=lambda pair: -pair[1])
     return Table(columns, ranked, most=_MOST_COMPILED, rest="{} more")
 
 

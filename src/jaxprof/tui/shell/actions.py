@@ -10,12 +10,12 @@ from functools import partial
 from typing import Any, cast
 
 from textual.actions import parse
-from textual.binding import ActiveBinding
 from textual.command import CommandListItem, CommandPalette, Hits, Provider, SimpleCommand, SimpleProvider
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.screen import Screen
 
+from jaxprof.base.grouping import grouped
 from jaxprof.base.text import safe
 from jaxprof.base.units import seconds
 from jaxprof.base.values import frozen
@@ -49,10 +49,8 @@ class Action:
 
 
 def actions(screen: Screen[Any]) -> list[Action]:
-    found: dict[tuple[str, DOMNode], list[ActiveBinding]] = {}
-    for active in screen.active_bindings.values():
-        if active.binding.id in ACTIONS:
-            found.setdefault((active.binding.action, active.node), []).append(active)
+    offered = (active for active in screen.active_bindings.values() if active.binding.id in ACTIONS)
+    found = grouped(((active.binding.action, active.node), active) for active in offered)
     listed = []
     for (name, node), same in found.items():
         binding, enabled = same[0].binding, same[0].enabled

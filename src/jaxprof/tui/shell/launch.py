@@ -158,8 +158,7 @@ def _signals(app: Profiler) -> Iterator[None]:
         watchdog = threading.Timer(PATIENCE_SECONDS, _end_hard, (number, attributes))
         watchdog.daemon = True
         watchdog.start()
-        closing = threading.Thread(target=_end_soft, args=(app, name, 128 + number), daemon=True)
-        closing.start()
+        threading.Thread(target=_end_soft, args=(app, name, 128 + number), daemon=True).start()
 
     before = {number: signal.signal(number, end) for number in ENDING_SIGNALS}
     try:
