@@ -1,5 +1,6 @@
 """The capture window in a running program: by time, by steps, and beside the program's own use of the profiler."""
 
+import math
 import tempfile
 import threading
 from functools import partial
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 import pytest
 
 from jaxprof.events import NOWHERE, CaptureWindow, Compiled, SourceLocation, StageRunning, StepsCounted
-from jaxprof.recorder.capture_window import SETTLED_SECONDS, UNCOUNTED_SECONDS, CaptureWindows
+from jaxprof.recorder.capture_window import LONGEST_SECONDS, SETTLED_SECONDS, UNCOUNTED_SECONDS, CaptureWindows
 from jaxprof.recorder.guest import start_thread
 from jaxprof.recorder.profiler_use import ProfilerUse
 from jaxprof.trace.sources import read_profile
@@ -26,7 +27,8 @@ class Stage:
     def __init__(self):
         self.now = 100.0
         self.said = []
-        self.window = CaptureWindows(self.said.append, clock=lambda: self.now)
+        self.still_since = math.inf
+        self.window = CaptureWindows(self.said.append, clock=lambda: self.now, still_since=lambda: self.still_since)
 
     def after(self, seconds):
         self.now += seconds
@@ -150,6 +152,26 @@ def test_a_window_without_steps_ends_after_two_seconds(stage):
     stage.after(0.2)
     assert stage.states == ["began", "ended"]
     assert (stage.last.code, stage.last.seconds) == ("uncounted", UNCOUNTED_SECONDS)
+
+
+def test_a_window_in_one_long_call_lasts_until_the_call_ends(stage):
+    """A capture holds only the operations that have ended: none, if the window ended in the middle of the first."""
+    stage.still_since = stage.now - 1.0
+    stage.window.begin(steps=5)
+    stage.after(10 * UNCOUNTED_SECONDS)
+    assert stage.states == ["began"]
+    stage.still_since = stage.now
+    stage.after(0.1)
+    assert stage.states == ["began", "ended"]
+    assert stage.last.code == "uncounted"
+
+
+def test_a_window_in_an_endless_call_ends_at_the_limit(stage):
+    stage.still_since = stage.now - 1.0
+    stage.window.begin(steps=5)
+    stage.after(LONGEST_SECONDS)
+    assert stage.states == ["began", "ended"]
+    assert stage.last.code == "too_long"
 
 
 def test_it_waits_for_the_first_compile_and_starts_no_backend():

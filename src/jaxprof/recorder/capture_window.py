@@ -9,6 +9,7 @@ the names of `jax.profiler`.
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sys
@@ -39,11 +40,14 @@ class CaptureWindows:
         *,
         clock: Callable[[], float] = time.monotonic,
         compiles_now: Callable[[], bool] = lambda: False,
+        still_since: Callable[[], float] = lambda: math.inf,
     ) -> None:
-        """`compiles_now`: whether a function is traced, lowered or compiled now, which events report only later."""
+        """`compiles_now`: whether a function is traced, lowered or compiled now, which events report only later.
+        `still_since`: monotonic time since which the main thread has been at the same lines of the program."""
         self._emit = emit
         self._clock = clock
         self._compiles_now = compiles_now
+        self._still_since = still_since
         self._lock = threading.RLock()
         """Held while the profiler is started or stopped, which takes seconds. A thread of the program takes it only in
         its own calls of the profiler, and at its end."""
@@ -111,11 +115,13 @@ class CaptureWindows:
                     self._end()
             elif self._steps_left <= 0:
                 self._end()
-            elif not self._counts_steps and not self._compiling and now >= self._settled + UNCOUNTED_SECONDS:
-                # The program has had the time to show a loop, and showed none: it compiles before its steps.
-                self._end("uncounted", UNCOUNTED_SECONDS)
             elif now >= self._until:
                 self._end("too_long", LONGEST_SECONDS)
+            elif not self._counts_steps and not self._compiling and now >= self._settled + UNCOUNTED_SECONDS:
+                # The program has had the time to show a loop, and showed none: it compiles before its steps. But where
+                # it has been in one call ever since, the call is long: a capture holds only operations that have ended.
+                if self._still_since() > self._began:
+                    self._end("uncounted", UNCOUNTED_SECONDS)
 
     def end(self) -> None:
         """End the window, also one that is pending: the program has ended, or the user requested it."""

@@ -6,6 +6,7 @@ and for one that records itself. It starts with jax, which is what it watches; b
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import threading
@@ -184,7 +185,9 @@ class Recorder:
         from jaxprof.recorder.capture_window import CaptureWindows
 
         self._window = CaptureWindows(
-            self._emit, compiles_now=lambda: self._ledger is not None and bool(self._ledger.running())
+            self._emit,
+            compiles_now=lambda: self._ledger is not None and bool(self._ledger.running()),
+            still_since=lambda: self._sampler.standstill.still_since if self._sampler is not None else math.inf,
         )
 
     def _start_profiler_use(self) -> None:

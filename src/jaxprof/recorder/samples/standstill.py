@@ -71,7 +71,8 @@ class StandstillWatch:
         self._intervals: list[float] = []
         """Times between the ends that were seen, in order of length."""
         self._position: _Position = ()
-        self._still = time.monotonic()
+        self.still_since = time.monotonic()
+        """Monotonic time since which the main thread has been at the same lines of the user."""
         self._moved: float | None = None
         """Monotonic time at which the main thread last ran, or was elsewhere than before; None before a sample."""
         self._worked = False
@@ -136,7 +137,7 @@ class StandstillWatch:
             if waits and (has_changed or (ran > _POLL_SECONDS and self._reported is None)):
                 self._pass(now)
             return
-        before, self._position, self._still = self._position, position, now
+        before, self._position, self.still_since = self._position, position, now
         both = next((pair for pair in zip(before, position, strict=False) if pair[0] != pair[1]), None)
         if both is not None and both[0][0] == both[1][0] and both[1][1] < both[0][1] and self._worked:
             self._pass(now)
@@ -230,7 +231,7 @@ class StandstillWatch:
                 call=call,
                 kind=seen.kind if seen is not None else "",
                 inner=SourceLocation(inner.code.co_filename, inner.spot.line, inner.code.co_name) if inner else NOWHERE,
-                still_seconds=self._still,
+                still_seconds=self.still_since,
                 busy_share=min(1.0, ran / length),
                 process_share=(used[1] - cpu) / length,
                 moved_bytes_per_second=(
