@@ -315,6 +315,7 @@ def test_finding_in_an_xla_function_costs_at_most_its_call(mark, seconds):
     found = with_cost(Finding("", kernels=("y",), code="whole_carry"), weights, by_name)
     assert (found.seconds, found.saves_seconds) == (seconds, None)
     assert found.at_most is (seconds is not None)
+    assert found.kernels == (("call", "y") if seconds else ("y",)), "what it explains is what has the time"
 
 
 def test_times_of_a_profile_are_the_mean_of_one_device():

@@ -13,8 +13,23 @@ from jaxprof.hlo.kernels.kernels import kernels
 from jaxprof.hlo.kernels.kinds import instructions_in
 
 
-def convolve(kernel, image):
-    return lax.conv_general_dilated(image, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+def convolve(kernel, image, groups=1, order=("NHWC", "HWIO", "NHWC")):
+    return lax.conv_general_dilated(image, kernel, (1, 1), "SAME", dimension_numbers=order, feature_group_count=groups)
+
+
+convolve_first = partial(convolve, order=("NCHW", "OIHW", "NCHW"))
+
+
+def looped(convolution):
+    """A network of four layers, which are one in a loop."""
+    return lambda kernel, image: lax.fori_loop(0, 4, lambda _, x: convolution(kernel, x) * 0.1, image)
+
+
+def shifted(kernel, image):
+    """A convolution of each channel by itself, written out."""
+    h, w = image.shape[1:3]
+    padded = jnp.pad(image, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    return sum(padded[:, i : i + h, j : j + w] * kernel[i, j, 0] for i in range(3) for j in range(3))
 
 
 def grouped(weights, images):
@@ -221,6 +236,15 @@ CASES = {
         (False, jax.grad(lambda w, x: (jnp.convolve(x, w) ** 2).sum()), "f32[9] f32[20000]"),
         (False, lambda x, w: jax.scipy.signal.fftconvolve(x, w, mode="same"), "f32[200000] f32[2001]"),
     ],
+    "binary_search": [
+        (True, lambda v, e: jnp.searchsorted(e, v), "f32[500000] f32[71]"),
+        (True, lambda v, e: jnp.histogram(v, e)[0], "f32[500000] f32[71]"),
+        (True, lambda v, e, y: jnp.interp(v, e, y), "f32[500000] f32[71] f32[71]"),
+        (False, lambda v, e: jnp.searchsorted(e, v, method="scan_unrolled"), "f32[500000] f32[71]"),
+        (False, lambda v, e: jnp.searchsorted(e, v), "f32[500] f32[71]"),
+        (False, lambda v, e: ((v - e[0]) / (e[1] - e[0])).astype(int), "f32[500000] f32[71]"),
+        (False, lambda v, e, a: (jnp.searchsorted(e, v), a @ a @ a), "f32[40000] f32[71] f32[900,900]"),
+    ],
     "unvectorised": [
         (True, lambda x, y: ((x[:, None] - y) ** 2).sum(-1), "f32[2000,16] f32[500,16]"),
         (True, lambda x: jnp.linalg.norm(x[:, None] - x[None], axis=-1), "f32[2000,3]"),
@@ -231,6 +255,16 @@ CASES = {
         (True, lambda x: (x * x + 1) ** -1.5, "f32[1000000]"),
         (True, lambda a, b: a @ b, "s8[300,300] s8[300,300]"),
         (True, lambda a, b: a @ b, "f32[2000,4,4] f32[2000,4,4]"),
+        (True, looped(convolve_first), "f32[32,32,3,3] f32[4,32,64,64]"),
+        (True, jax.grad(lambda w, x: (looped(convolve)(w, x) ** 2).sum()), "f32[3,3,16,16] f32[4,32,32,16]"),
+        (True, partial(convolve, groups=64), "f32[3,3,1,64] f32[4,64,64,64]"),
+        (True, partial(convolve_first, groups=64), "f32[64,1,3,3] f32[4,64,64,64]"),
+        (True, convolve, "f32[5,5,1,1] f32[1,512,512,1]"),
+        (False, looped(convolve), "f32[3,3,32,32] f32[4,64,64,32]"),
+        (False, convolve_first, "f32[32,32,3,3] f32[4,32,64,64]"),
+        (False, jax.grad(lambda w, x: (convolve_first(w, x) ** 2).sum()), "f32[32,32,3,3] f32[4,32,64,64]"),
+        (False, partial(convolve, groups=4), "f32[3,3,16,64] f32[4,64,64,64]"),
+        (False, shifted, "f32[3,3,1,64] f32[4,64,64,64]"),
         (False, lambda x, y: ((x - y) ** 2).sum(-1), "f32[20000,16] f32[20000,16]"),
         (False, lambda x, y: sum((x[:, None, k] - y[:, k]) ** 2 for k in range(3)), "f32[2000,3] f32[500,3]"),
         (False, lambda x, y: (x * x).sum(1)[:, None] + (y * y).sum(1) - 2 * x @ y.T, "f32[2000,16] f32[500,16]"),

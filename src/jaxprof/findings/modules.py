@@ -224,7 +224,7 @@ def slow_kernels(
 
 _WORTH = 0.02
 """Share of the kernels' time below which a finding is left out, if that time is known."""
-_KERNELS_NAMED = 5
+_KERNELS_NAMED = 50
 _SAVES = {check.code: check.saves for check in CHECKS} | {SLOW_KERNEL.code: "part"}
 
 
@@ -398,6 +398,7 @@ def with_cost(finding: Finding, weights: KernelWeights, by_name: Mapping[str, Ke
     seconds = share * weights.seconds
     return replace(
         finding,
+        kernels=(*sorted(calls), *finding.kernels),
         scope=weights.scope,
         seconds=seconds,
         low=None if weights.low is None else share * weights.low,

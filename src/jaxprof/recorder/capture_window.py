@@ -117,11 +117,12 @@ class CaptureWindows:
                 self._end()
             elif now >= self._until:
                 self._end("too_long", LONGEST_SECONDS)
-            elif not self._counts_steps and not self._compiling and now >= self._settled + UNCOUNTED_SECONDS:
-                # The program has had the time to show a loop, and showed none: it compiles before its steps. But where
-                # it has been in one call ever since, the call is long: a capture holds only operations that have ended.
-                if self._still_since() > self._began:
-                    self._end("uncounted", UNCOUNTED_SECONDS)
+            elif self._counts_steps or self._compiling or now < self._settled + UNCOUNTED_SECONDS:
+                return
+            elif self._still_since() > self._began:
+                # The program has had the time to show a loop, and showed none: it compiles before its steps. One that
+                # has been in a single call ever since is in its step: a capture holds only what has ended.
+                self._end("uncounted", UNCOUNTED_SECONDS)
 
     def end(self) -> None:
         """End the window, also one that is pending: the program has ended, or the user requested it."""

@@ -25,6 +25,7 @@ CHECKS = (
     compute.rematerialisation, traffic.large_constant, traffic.unused_output, traffic.host_transfer,
     compute.small_loop_body, compute.attention_scores, algorithms.whole_sort, algorithms.inverse_product,
     algorithms.product_order, algorithms.diagonal_product, algorithms.direct_convolution, cpu.unvectorised,
+    algorithms.binary_search,
     traffic.lost_donation, compute.upcast_product, compute.precise_product, traffic.resharding,
     transforms.grouped_convolution, transforms.small_decompositions, transforms.column_gather,
     transforms.one_hot_product, draws.random_bits, draws.rejection_sampling, transforms.costly_backward,

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from jaxprof.base.units import counted, integer, percent
 from jaxprof.events.finding import Finding
-from jaxprof.findings.hlo.scene import WORTH, Scene, check, lines_of, module_finding
+from jaxprof.findings.hlo.scene import WORTH, Scene, check, lines_beside, lines_of, module_finding
 from jaxprof.hlo.kernels import SAME_PLACE
-from jaxprof.hlo.kernels.cost import combiner_of, is_product
+from jaxprof.hlo.kernels.cost import combiner_of, dimension_labels, is_product, windows
 from jaxprof.hlo.kernels.cost.library import operand_axes, product_sizes
 from jaxprof.hlo.kernels.dataflow import Value, origin_through, sources
 from jaxprof.hlo.kernels.kernels import Kernel
@@ -34,6 +34,10 @@ _COMPARED = 32
 takes them."""
 _PAIRS = 32
 """Fewest rows on each side of which all pairs are taken."""
+
+
+_MOST_TAPS = 64
+"""Longest window that is written out."""
 
 
 class _Slow(NamedTuple):
@@ -72,7 +76,9 @@ def unvectorised(scene: Scene) -> Iterator[Finding]:
         _, value, slow = max(found, key=lambda each: each[0])
         names = tuple(kernel.name for kernel in sorted(works, key=lambda kernel: -works[kernel]))
         message = f"{slow.what}: about {percent(share)} of the program's work, in {counted(len(names), 'kernel')}"
-        yield replace(module_finding(message, names), own_fix=slow.fix, places=lines_of([value]))
+        yield replace(
+            module_finding(message, names), own_fix=slow.fix, places=lines_of([value]) or lines_beside(value.outermost)
+        )
 
 
 def _reduction(value: Value) -> _Slow | None:
@@ -176,9 +182,39 @@ def _product(value: Value) -> _Slow | None:
     )
 
 
+def _convolution(value: Value) -> _Slow | None:
+    """Find convolutions in an order that XLA's library does not take, and those of each channel by itself. XLA brings
+    all but those in loops and branches into that order."""
+    labels, window = dimension_labels(value.instruction), windows(value.instruction)
+    image, kernel = value.instruction.operand(0), value.instruction.operand(1)
+    if labels is None or image is None or kernel is None or len(labels[1]) != kernel.shape.rank:
+        return None
+    spatial = "".join(map(str, range(len(window))))
+    taps = prod(each.size for each in window)
+    channels = kernel.shape.dimensions[labels[1].index("i")] if "i" in labels[1] else 0
+    if labels != (f"b{spatial}f", f"{spatial}io", f"b{spatial}f"):
+        shown = f"{labels[0]}_{labels[1]}->{labels[2]}"
+        return _Slow(
+            f"a convolution in a loop or a branch, in the order {shown}, is computed one number after the other",
+            "Outside loops and branches XLA reorders it for its library: call the compiled step from a Python loop. If "
+            "nothing is differentiated, it is enough that images are NHWC and filters HWIO. 8 to 120 times as fast.",
+            value.elements * taps * channels / 2,
+        )
+    features = image.shape.dimensions[-1:]
+    if channels != 1 or features != kernel.shape.dimensions[-1:] or not 1 < taps <= _MOST_TAPS:
+        return None
+    return _Slow(
+        f"a convolution of each channel by itself, with windows of {taps} numbers",
+        "Sum up the shifted array, padded before: sum(xp[:, i:i+h, j:j+w] * k[i, j, 0] for i in range(3) for j in "
+        "range(3)) for images NHWC and filters 3 x 3; 10 to 80 times as fast, and its gradient 1.5 to 25 times.",
+        value.elements * (4 + taps / 8),
+    )
+
+
 _FORMS: Mapping[frozenset[str], Callable[[Value], _Slow | None]] = {
     frozenset({"reduce"}): _reduction,
     frozenset({"power"}): _power,
     frozenset({"dot"}): _product,
+    frozenset({"convolution"}): _convolution,
 }
 """What looks for slow forms among operations of these opcodes."""

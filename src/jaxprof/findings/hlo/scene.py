@@ -164,6 +164,16 @@ def lines_of(values: Iterable[Value]) -> tuple[SourceLocation, ...]:
     return tuple(dict.fromkeys(SourceLocation(file, line) for _, file, line in origins if file))
 
 
+def lines_beside(convolution: Instruction) -> tuple[SourceLocation, ...]:
+    """Return the user's lines of what is beside a convolution. XLA for CPUs rewrites it, and its own line is lost then:
+    that of another part of the same call stands for it, or else the only line there is."""
+    near = (convolution, *convolution.operand_instructions(), *convolution.users)
+    parts = [Value(inner) for each in near for inner in (each, *instructions_in(each))]
+    same = lines_of(part for part in parts if "conv" in part.instruction.metadata.op_name)
+    others = lines_of(parts)
+    return same or (others if len(others) == 1 else ())
+
+
 def flops_of(kernels: Iterable[Kernel]) -> float:
     return sum((kernel.flops or 0.0) * (kernel.count or 1) for kernel in kernels)
 
