@@ -218,6 +218,7 @@ CASES = {
         (True, lambda a, b: jnp.trace(a @ b), "f32[500,500] f32[500,500]"),
         (True, lambda x, s: jnp.exp(jnp.diag(x @ s @ x.T)), "f32[2000,64] f32[64,64]"),
         (True, jax.vmap(lambda a, b: jnp.diag(a @ b)), "f32[9,99,99] f32[9,99,99]"),
+        (True, lambda a, x: jax.jacfwd(lambda x: jnp.tanh(a @ x))(x).T @ x, "f32[500,500] f32[500]"),
         (False, lambda a, d: d[:, None] * a, "f32[500,500] f32[500]"),
         (False, lambda a, b: (lambda y: (jnp.diag(y), y.sum()))(a @ b), "f32[500,500] f32[500,500]"),
         (False, lambda a, b: (lambda y: (jnp.trace(y), y))(a @ b), "f32[500,500] f32[500,500]"),
@@ -340,6 +341,19 @@ def test_a_choice_by_sorting_has_its_own_advice():
 
     (fix,) = [each.fix for each in findings_on(compiled(choose, "s32[]"), "cpu") if each.code == "whole_sort"]
     assert fix.startswith("k different random indices")
+
+
+@pytest.mark.parametrize(
+    ("function", "advice"),
+    [
+        (lambda a, x: jax.jacfwd(lambda x: a @ x)(x).T @ x, "The product is the other array itself."),
+        (lambda a, d: jnp.diag(d) @ a, "Multiply by the numbers of the diagonal"),
+    ],
+)
+def test_an_identity_has_its_own_advice(function, advice):
+    found = findings_on(compiled(function, "f32[500,500] f32[500]"), "cpu")
+    (fix,) = [each.fix for each in found if each.code == "diagonal_product"]
+    assert fix.startswith(advice)
 
 
 _SPLIT = """

@@ -251,6 +251,10 @@ def _are_parts(product: Value, parts: int) -> bool:
     return len(readers) == 1 and readers[0].opcode == "reduce" and readers[0].elements * parts == product.elements
 
 
+_OF_IDENTITY = (
+    "The product is the other array itself. jax.jacfwd multiplies an identity by the first matrix of a function: the "
+    "Jacobian of x -> a @ x is a."
+)
 _LEAST_DIAGONAL = 32
 """Fewest numbers of a diagonal whose product is reported."""
 
@@ -269,18 +273,23 @@ def diagonal_product(scene: Scene) -> Iterator[Finding]:
     given: list[Kernel] = []
     read: list[Kernel] = []
     sizes: dict[Kernel, int] = {}
+    identities: set[Kernel] = set()
     for kernel in scene.kernels:
-        if not kernel.uses_matrix_units or kernel.path.direction:
+        if not kernel.uses_matrix_units:
             continue
         for product in values_of(kernel.instruction):
             if not is_any_product(product.instruction):
                 continue
             diagonals = [side for side in sources(product)[:2] if _is_diagonal(side)]
+            is_identity = bool(diagonals) and _is_identity(diagonals[0])
+            if kernel.path.direction and not is_identity:
+                continue
             matrix = diagonals[0].shape.dimensions if diagonals else product.shape.dimensions
             if min(matrix[-2:], default=0) < _LEAST_DIAGONAL:
                 continue
             if diagonals:
                 given.append(kernel)
+                identities.update([kernel] if is_identity else ())
             elif _is_diagonal_read(product) and kernel not in scene.escaping:
                 read.append(kernel)
             sizes[kernel] = min(matrix[-2:])
@@ -288,16 +297,18 @@ def diagonal_product(scene: Scene) -> Iterator[Finding]:
     if not kernels or (share := scene.share(kernels)) < WORTH:
         return
     size = sizes[kernels[0]]
+    matrix = "an identity" if kernels[0] in identities else "a diagonal"
     what = (
-        f"with a diagonal matrix: all but 1 in {integer(size)} of its numbers are zeros"
+        f"with {matrix} matrix: all but 1 in {integer(size)} of its numbers are zeros"
         if kernels[0] in given
         else f"of which only the diagonal is read: 1 in {integer(size)} of its numbers"
     )
-    yield module_finding(
+    found = module_finding(
         f"{counted(len(kernels), 'product')} {what}; {scaled(flops_of(kernels), 'FLOP')} a call, {percent(share)} of "
         "the program's work",
         tuple(kernel.name for kernel in kernels),
     )
+    yield replace(found, own_fix=_OF_IDENTITY if kernels[0] in identities else None)
 
 
 def _is_identity(value: Value | None) -> bool:
