@@ -23,6 +23,12 @@ def _executed(*ops):
     return read(on_cpu(t=[op(*one, run_id=1) for one in ops]))
 
 
+def _waiting(*ops, waits):
+    """An execution of these ops, whose thread then waits from a moment for so long."""
+    unfinished = host("ThunkExecutor::Execute (wait for completion)", *waits)
+    return read(on_cpu(t=[*(op(*one, run_id=1) for one in ops), unfinished]))
+
+
 def _turns(*microseconds, first=1, ops=1):
     """Steps of so many microseconds, with so many ops each; the first of them may have fewer."""
     marks, events, at = [], [], 0.0
@@ -127,6 +133,9 @@ CASES = {
             lambda: _executed(("dot", 0, 200), ("sort", 200, 2), ("add", 800, 10)),
             "74 % of the time in which programs were executed on cpu:0",
         ),
+        # As it records a convolution that other threads go on with: its begin, and then a wait.
+        ("good", lambda: _waiting(("dot", 0, 200), waits=(150, 50))),
+        ("doubt", lambda: _waiting(("convolution", 0, 2), waits=(2, 198)), "99 % of the time"),
     ],
     "steps_kept": [(None, _loop), ("doubt", lambda: _loop(steps=13), "of 13 steps the first 12")],
     "timeline": [(None, _loop), ("doubt", lambda: _loop(steps=13))],

@@ -399,7 +399,7 @@ def _kernels_unexplained(
         why = f"unexplained; it reaches {most.text}, but other programs kept the processors busy"
     elif most is not None and most.share <= FAR_BELOW and longest.kernel is not None:
         platform = platform_of(longest.kernel.instruction.computation.module)
-        known, _ = why_slow(longest.kernel, platform or session.runs[run].plan.device.partition(":")[0])
+        known, _ = why_slow(longest.kernel, platform)
         why = f"unexplained; it reaches {most.text}{f': {known}' if known else ''}"
     elif most is not None and len(kernels) == 1 and most.of_memory and most.share > _BEYOND:
         why = f"which is faster than memory ({most.text}), so a cache holds its arrays: only less work helps much"

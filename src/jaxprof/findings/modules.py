@@ -372,8 +372,7 @@ def _slow(session: Session, module: Module, run: Run) -> Iterator[Finding]:
     if captured is None or device is None:
         return
     ours = processor_share(session, run)
-    platform = platform_of(module) or run.plan.device.partition(":")[0]  # a small module of a CPU has no mark of it
-    for kernel, message, fix in slow_kernels(captured.kernels, device, platform, ours):
+    for kernel, message, fix in slow_kernels(captured.kernels, device, platform_of(module), ours):
         made = kernel.instruction
         # A kernel that XLA made by itself has the line of those beside it.
         near = lines_of(map(Value, (*made.users, *made.operand_instructions()))) if kernel.source is None else ()

@@ -40,6 +40,10 @@ STAGES = (
 HLO_STAGES = frozenset({"hlo", "hlo_before"})
 
 
+_PLATFORMS = {"cpu": "cpu", "gpu": "gpu", "cuda": "gpu", "rocm": "gpu", "tpu": "tpu"}
+"""Platforms of HLO by those of devices."""
+
+
 @frozen
 class ModuleStages:
     key: str
@@ -68,7 +72,7 @@ class ModuleStages:
     def modules(self, stage: str = "hlo") -> Sequence[Module]:
         """Return all modules in the text of an HLO stage. Raises KeyError without that stage, JaxprofError if it cannot
         be read."""
-        return modules(self.stages[stage]())
+        return modules(self.stages[stage](), self.device)
 
     def module(self, stage: str = "hlo") -> Module:
         """Return this module in an HLO stage. Raises as `modules` does."""
@@ -107,26 +111,30 @@ class ParsedTexts:
         self._most = kept_characters
         self._lock = Lock()
         """Held also while a text is parsed: that is an index of it, and a thread that needs the same one waits."""
-        self._alive: WeakValueDictionary[str, Module] = WeakValueDictionary()
-        """First module of each text; `Module.siblings` leads to the others."""
-        self._kept: OrderedDict[str, Module] = OrderedDict()
+        self._alive: WeakValueDictionary[tuple[str, str], Module] = WeakValueDictionary()
+        """First module of each text, with the platform of its device; `Module.siblings` leads to the others."""
+        self._kept: OrderedDict[tuple[str, str], Module] = OrderedDict()
         """Kept modules, the latest last."""
 
-    def modules(self, text: str) -> Sequence[Module]:
-        """Return the modules in `text`, in order. Raises HloError as `parse.modules` does."""
+    def modules(self, text: str, device: str = "") -> Sequence[Module]:
+        """Return the modules in `text`, in order. `device`: what they were compiled for, such as `cuda:0`, if that is
+        known. Raises HloError as `parse.modules` does."""
         from jaxprof.hlo.text import parse  # a session whose HLO is not opened needs no reader of HLO
 
         with self._lock:
-            first = self._alive.get(text)
+            key = text, _PLATFORMS.get(device.partition(":")[0], "")
+            first = self._alive.get(key)
             if first is None:
-                first = self._alive[text] = parse.modules(text)[0]
+                first = self._alive[key] = parse.modules(text)[0]
+                for each in first.siblings:
+                    each.platform = key[1]
             # A module above the budget is kept until another one is requested.
             kept = self._kept
-            kept[text] = first
-            kept.move_to_end(text)
-            characters = sum(map(len, kept))
+            kept[key] = first
+            kept.move_to_end(key)
+            characters = sum(len(text) for text, _ in kept)
             while len(kept) > 1 and (characters > self._most or len(kept) > KEPT_TEXTS):
-                characters -= len(kept.popitem(last=False)[0])
+                characters -= len(kept.popitem(last=False)[0][0])
         return first.siblings
 
     def release(self) -> None:

@@ -7,6 +7,7 @@ known what ran on the devices), and of the steps (can they stand for the program
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from statistics import median
 
@@ -16,6 +17,7 @@ from jaxprof.base.grouping import grouped, totals
 from jaxprof.base.units import and_more, counted, percent, seconds
 from jaxprof.events import TrustCheck
 from jaxprof.trace.checks import CLEARLY, row
+from jaxprof.trace.intervals import Coverage
 from jaxprof.trace.launch import clock_fault, copies_of, count_lost_launches
 from jaxprof.trace.model import NO_OP, PS, Trace
 from jaxprof.trace.steps import STEPS_KEPT, Steps
@@ -44,7 +46,7 @@ def trust_rows(
         *(kernels(trace, kind) if kind != "compile" else ()),
         *modules(trace, kind),
         *(step_checks(steps) if steps is not None else ()),
-        *(gaps_between_ops(steps) if steps is not None and trace.platform == "cpu" else ()),
+        *(gaps_between_ops(trace, steps) if steps is not None and trace.platform == "cpu" else ()),
         *compiles(trace, kind, compile_seconds),
         *timeline(intervals_left_out),
         *device_share(busy_share),
@@ -311,13 +313,22 @@ _HOW = {
 }
 
 
-def gaps_between_ops(steps: Steps) -> Iterator[TrustCheck]:
-    """Find time in which a CPU executed a program and no op was recorded; a CPU launches nothing between two ops."""
+_UNFINISHED = re.compile(r"ThunkExecutor::Execute \(wait for completion\)")
+"""Events in which a CPU's program has begun all of its ops, and waits for those that go on in other threads."""
+
+
+def gaps_between_ops(trace: Trace, steps: Steps) -> Iterator[TrustCheck]:
+    """Find time in which a CPU executed a program and no op was recorded: a CPU launches nothing between two ops, and
+    after the last one it waits only for ops whose record has ended."""
     parts = [(step.device, step.parts) for step in steps.rows]
     gaps = totals((device, part.launch_gaps) for device, part in parts)
     executing = totals(
         (device, part.kernels + part.transfers + part.collectives_exposed + part.launch_gaps) for device, part in parts
     )
+    if len(executing) == 1:  # which device waits is not recorded
+        waits = Coverage.over(lane.select(lane.matching(_UNFINISHED.match)) for lane in trace.threads)
+        waiting = (waits - Coverage.over(trace.op_lanes())).total * PS
+        executing, gaps = ({device: took + waiting for device, took in each.items()} for each in (executing, gaps))
     shares = {device: gap / executing[device] for device, gap in gaps.items() if executing[device]}
     device = max(shares, key=lambda name: shares[name], default="")
     if not device:

@@ -5,6 +5,7 @@ import pytest
 
 from hlo.kernels.programs import fused, only_kernel, parameters, written
 from jaxprof.hlo.kernels.kinds import platform_of
+from jaxprof.hlo.stages import ParsedTexts
 from tables import rows
 
 
@@ -136,6 +137,17 @@ def test_a_copy_to_the_host_is_a_transfer():
 )
 def test_platforms_are_told_from_their_marks(text, platform):
     assert platform_of(written(f"ROOT {text}")) == platform
+
+
+@pytest.mark.parametrize(
+    ("device", "platform"), [("cpu:0", "cpu"), ("cuda:1", "gpu"), ("tpu:0", "tpu"), ("profile", ""), ("", "")]
+)
+def test_a_module_without_marks_is_of_its_device(device, platform):
+    small, marked = "ENTRY m { ROOT x = f32[8] parameter(0) }", "ENTRY m { ROOT x = f32[8]{0:T(8)} parameter(0) }"
+    texts = ParsedTexts()
+    assert platform_of(texts.modules(small)[0]) == ""
+    assert platform_of(texts.modules(small, device)[0]) == platform
+    assert platform_of(texts.modules(marked, device)[0]) == "tpu"
 
 
 def test_a_batched_product_as_a_tpu_writes_it():

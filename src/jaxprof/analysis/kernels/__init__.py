@@ -125,7 +125,7 @@ def read_module(session: Session, run: Run, stage: str = "hlo") -> Module | None
     from jaxprof.hlo.stages import modules
 
     try:
-        return modules(text)[0]
+        return modules(text, run.plan.device)[0]
     except JaxprofError:
         return None
 

@@ -74,7 +74,7 @@ def cost_of_call(session: Session, run: Run) -> RunCost:
 
             try:
                 text = session.text(run.id, "hlo")
-                cost = module_cost(modules(text)[0]) if text else NOTHING_KNOWN
+                cost = module_cost(modules(text, run.plan.device)[0]) if text else NOTHING_KNOWN
             except JaxprofError as error:
                 cost = RunCost(note=f"its HLO cannot be read: {error}")
             if len(_counted) >= _MOST_KEPT:

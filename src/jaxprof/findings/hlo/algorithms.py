@@ -297,9 +297,9 @@ def diagonal_product(scene: Scene) -> Iterator[Finding]:
     if not kernels or (share := scene.share(kernels)) < WORTH:
         return
     size = sizes[kernels[0]]
-    matrix = "an identity" if kernels[0] in identities else "a diagonal"
+    kind = "an identity" if kernels[0] in identities else "a diagonal"
     what = (
-        f"with {matrix} matrix: all but 1 in {integer(size)} of its numbers are zeros"
+        f"with {kind} matrix: all but 1 in {integer(size)} of its numbers are zeros"
         if kernels[0] in given
         else f"of which only the diagonal is read: 1 in {integer(size)} of its numbers"
     )

@@ -226,13 +226,14 @@ _MARKS = (
 
 @once_per_module
 def platform_of(module: Module) -> str:
-    """Return the platform that a module was compiled for: `cpu`, `gpu`, `tpu`, or empty if the text bears no mark.
+    """Return the platform that a module was compiled for: `cpu`, `gpu`, `tpu`, or empty if that is not known.
 
     No field of HLO text says it. Backends leave marks: tiled layouts and `S(5)` with VMEM settings on TPUs, library
     targets and code generators on GPUs, thread partitions and YNNPACK or oneDNN fusions, and fusions that
-    are named after their operations alone, on CPUs.
+    are named after their operations alone, on CPUs. A small module may bear none; then it is the platform of the device
+    that it ran on.
     """
     start, end = module.span
     text = module.source.text
     limit = min(end, start + (4 << 20))  # marks are everywhere; a gigabyte without one is not searched
-    return next((name for name, mark in _MARKS if mark.search(text, start, limit)), "")
+    return next((name for name, mark in _MARKS if mark.search(text, start, limit)), module.platform)

@@ -419,6 +419,8 @@ class Module:
         self.span = span
         """Bounds of the module's text in `source.text`."""
         self.tables: Final = tables
+        self.platform = ""
+        """The platform of the device that it ran on, if that is known from elsewhere: `cpu`, `gpu`, `tpu`."""
         self.siblings: tuple[Module, ...] = (self,)
         """All modules of the text, in order; this one alone if the text has no others."""
         self._computations: dict[str, Computation] = {}

@@ -250,7 +250,7 @@ def _hlo_costs(session: Session, run: Run) -> Iterator[Element]:
     from jaxprof.report.kernels import COLUMNS, SHOWN, ceilings_note
 
     device = ceilings_for(session, run)
-    module = modules(session.text(run.id, "hlo") or "")[0]
+    module = modules(session.text(run.id, "hlo") or "", run.plan.device)[0]
     captured = measure_kernels(session, run.id)
     by_name = captured.by_name() if captured is not None else None
     ranking = ranking_on(machine_of_run(run, device), module, kernels, by_name)
