@@ -7,7 +7,6 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any
 
-from jaxprof.base.values import frozen
 from jaxprof.events import PHASES as PHASES_OF_A_CALL
 from jaxprof.events import SAMPLED_PHASES, STARTUP_PHASES, DeviceReading
 from jaxprof.facts import (
@@ -135,16 +134,10 @@ SAMPLES = Relation(
 )
 
 
-@frozen
-class _ReadingRow:
-    at_seconds: float
-    reading: DeviceReading
-
-
-def _readings(file: SessionFile) -> Iterator[_ReadingRow]:
+def _readings(file: SessionFile) -> Iterator[tuple[float, DeviceReading]]:
     zero = file.session.header.monotonic_seconds
-    for reading in chain.from_iterable(file.session.readings.values()):
-        yield _ReadingRow(reading.monotonic_seconds - zero, reading)
+    readings = chain.from_iterable(file.session.readings.values())
+    return ((reading.monotonic_seconds - zero, reading) for reading in readings)
 
 
 READING: Facts[DeviceReading] = (
@@ -161,10 +154,10 @@ READINGS = Relation(
     "readings",
     "Live readings of the devices while the session was recorded",
     (
-        Fact("device", TEXT, "cpu:0, cuda:0", "reading.device"),
-        Fact("at_seconds", SECONDS, "Seconds since the session began"),
-        Fact("readings", COUNT, "Readings in the row: maxima of memory and temperature, means", "reading.count"),
-        *within("reading", READING),
+        Fact("device", TEXT, "cpu:0, cuda:0", lambda row: row[1].device),
+        Fact("at_seconds", SECONDS, "Seconds since the session began", itemgetter(0)),
+        Fact("readings", COUNT, "Readings in it: means, of memory and temperature maxima", lambda row: row[1].count),
+        *within(itemgetter(1), READING),
     ),
     _readings,
 )

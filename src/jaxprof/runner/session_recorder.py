@@ -7,6 +7,7 @@ them: power, clocks, throttling, other users.
 
 from __future__ import annotations
 
+import math
 import tempfile
 import threading
 import time
@@ -228,9 +229,9 @@ class DeviceWatch:
         self._began = self._folded = time.monotonic()
         self._taken: dict[str, float] = {}
         """When the last reading of each device was made."""
-        self._interval_seconds: float | None = 2.0 if device else PROGRAM_SECONDS
+        self._interval_seconds = 2.0 if device else PROGRAM_SECONDS
         if device.startswith("cpu:"):  # only before and after a run: reading takes none of its cores
-            self._interval_seconds = None
+            self._interval_seconds = math.inf
         self.take()  # the shares of the host's cores refer to the time since the previous reading
 
     def held(self) -> list[DeviceReading]:
@@ -249,7 +250,7 @@ class DeviceWatch:
     def take_when_due(self, now: float, *, captured: bool = False) -> list[DeviceReading]:
         """Read if the last reading is long enough ago. Return what was read, folded over a time that becomes longer; if
         the program is `captured`, each reading at once."""
-        if self._interval_seconds is None or now - self._last < self._interval_seconds:
+        if now - self._last < self._interval_seconds:
             return []
         self._held = self.take()
         length = min(LONGEST_FOLDED_SECONDS, FOLDED_SHARE * (now - self._began))

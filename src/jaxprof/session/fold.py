@@ -379,9 +379,7 @@ def _phase_started(session: Session, event: e.PhaseStarted) -> None:
 def _phase_ended(session: Session, event: e.PhaseEnded) -> None:
     run = session._run_of(event)
     phases = run.present_phases
-    phase = phases.get(event.phase)
-    if phase is None:
-        phase = phases[event.phase] = Phase(event.phase)
+    phase = phases.setdefault(event.phase, Phase(event.phase))
     phase.ended_seconds = event.monotonic_seconds
     phase.seconds, phase.bytes, phase.zero_copy, phase.note = event.seconds, event.bytes, event.zero_copy, event.note
     phase.page_faults, phase.kernel_share = event.page_faults, event.kernel_share
@@ -392,9 +390,7 @@ def _phase_ended(session: Session, event: e.PhaseEnded) -> None:
 def _samples(session: Session, event: e.SamplesTaken) -> None:
     """Add samples to their series and, of the steady run in turns, to the launch."""
     run = session._run_of(event)
-    series = run.series.get(event.series)
-    if series is None:
-        series = run.series[event.series] = Series()
+    series = run.series.setdefault(event.series, Series())
     series.seconds += event.seconds
     series.calls_per_sample = event.calls_per_sample
     if not run.launches:
@@ -411,24 +407,18 @@ def _progress(session: Session, event: e.ProgressMade) -> None:
     run.progress_seconds = event.monotonic_seconds
 
 
-def _finish_run(session: Session, event: e.RunFinished) -> None:
+def _end_run(session: Session, event: e.RunFinished | e.RunClosed) -> None:
     run = session._run_of(event)
-    run.finished = event
-    run.status, run.current_phase, run.ended_seconds = event.status, "", event.monotonic_seconds
-
-
-def _close_run(session: Session, event: e.RunClosed) -> None:
-    run = session._run_of(event)
-    run.closed = event
+    is_summary = isinstance(event, e.RunClosed)
+    setattr(run, "closed" if is_summary else "finished", event)
     run.status, run.current_phase = event.status, ""
-    if run.ended_seconds is None:
+    if run.ended_seconds is None or not is_summary:
         run.ended_seconds = event.monotonic_seconds
 
 
 def _program(session: Session, event: e.Event) -> None:
     run = session._run_of(event)
-    if run.program is None:
-        run.program = RecordedProgram()
+    program = run.program = run.program or RecordedProgram()
     if isinstance(event, e.StepsTaken) and not are_iterations(event):
         session.notice("iterations of a loop were left out: their times and counts do not match")
         return
@@ -436,7 +426,7 @@ def _program(session: Session, event: e.Event) -> None:
         # Earlier versions noted only the readings, each of which the recording process made.
         made = (each for readings in session.readings.values() for each in readings if each.run == event.run)
         event = replace(event, recorder_ran=event.holds(each.monotonic_seconds for each in made))
-    run.program.apply(event)
+    program.apply(event)
 
 
 def _add_reading(session: Session, event: e.DeviceReading) -> None:
@@ -487,8 +477,7 @@ _STEPS: dict[type[e.Event], Callable[[Session, Any], None]] = {
     e.SourcesRead: lambda session, event: session._run_of(event).sources.update(
         {source.file: source.digest for source in event.files}
     ),
-    e.RunFinished: _finish_run,
-    e.RunClosed: _close_run,
+    **dict.fromkeys((e.RunFinished, e.RunClosed), _end_run),
     e.TextChunk: lambda session, event: session.texts.add(event),
     e.SessionClosed: lambda session, event: setattr(session, "closed", event),
     **dict.fromkeys(PROGRAM_EVENTS, _program),

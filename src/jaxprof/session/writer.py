@@ -376,19 +376,16 @@ class LogWriter:
             self._fail(error)
 
     def _write(self, data: bytes) -> None:
-        if self._file < 0 or self.failure is not None:
-            self._kept.append(data)
-            return
-        if time.monotonic() >= self._check_due:
+        if self._file >= 0 and self.failure is None and time.monotonic() >= self._check_due:
             began = time.monotonic()
             if self._size() not in (self._written.bytes, -1):
                 self._write_again()
             now = time.monotonic()
             # Writing it again takes a small share of the time, where it is truncated again and again.
             self._check_due = now + max(_CHECK_SECONDS, (now - began) / 0.05)
-            if self.failure is not None:
-                self._kept.append(data)
-                return
+        if self._file < 0 or self.failure is not None:
+            self._kept.append(data)
+            return
         try:
             write_all(self._file, data)
         except OSError as error:

@@ -47,12 +47,11 @@ def without_doubted(seen: Sequence[ProgramStopped]) -> list[ProgramStopped]:
     All threads can then be blocked in the system: a driver that maps the memory of a GPU keeps the process from mapping
     any other (1.2 s for the 60 GiB that JAX takes first on an H100).
     """
-    signals = [event for event in seen if _CAUSES.get(event.found_by) == SIGNAL]
+    signals = [(one.began_seconds, one.began_seconds + one.seconds) for one in seen if one.found_by == "state"]
 
-    def is_sure(event: ProgramStopped) -> bool:
-        began, ended = event.began_seconds, event.began_seconds + event.seconds
-        signalled = any(one.began_seconds < ended and began < one.began_seconds + one.seconds for one in signals)
-        return event.found_by != "standstill" or signalled or not event.recorder_ran
+    def is_sure(one: ProgramStopped) -> bool:
+        signalled = _overlap(signals, one.began_seconds, one.began_seconds + one.seconds) > 0
+        return one.found_by != "standstill" or signalled or not one.recorder_ran
 
     return list(filter(is_sure, seen))
 

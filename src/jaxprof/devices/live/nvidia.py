@@ -372,18 +372,12 @@ class NvmlThreads:
 
     def read(self, devices: Sequence[Device], wait_seconds: float = READING_SECONDS) -> list[DeviceReading]:
         """Return the last reading of each GPU; of unknowns before its first one, and of what is no GPU of NVML."""
-        questions: list[Question[DeviceReading] | None] = []
-        for device in devices:
-            key = device.nvml_key
-            if key is not None and key not in self._readings:
-                self._readings[key] = Question(partial(self._nvml.read, key, ""))
-            questions.append(self._readings[key] if key is not None else None)
-        for question in questions:
-            if question is not None:
-                question.start()
+        for key in filter(None, (device.nvml_key for device in devices)):
+            self._readings.setdefault(key, Question(partial(self._nvml.read, key, ""))).start()
         until = time.monotonic() + wait_seconds
         unknown, readings = DeviceReading(device=""), []
-        for device, question in zip(devices, questions, strict=True):
+        for device in devices:
+            question = self._readings[device.nvml_key] if device.nvml_key is not None else None
             last = question.last(max(0.0, until - time.monotonic())) if question is not None else None
             readings.append(replace(last or unknown, device=device.id))
         return readings

@@ -115,25 +115,19 @@ class OpenedSession:
         if self._follower is None:
             return frozenset(), False
         events = self._follower.poll()
-        before = self._gone
+        before, now = self._gone, clock.monotonic()
         if events:
-            now = clock.monotonic()
             self._heard_seconds, self._heard_wall_seconds, self._gone = now, clock.unix_seconds(), False
             if not self._same_clock:  # the event with the least delay gives the best estimate
                 self.clock_shift_seconds = max(self.clock_shift_seconds, self.session.last_seconds - now)
-        else:
-            # a writer that sends nothing may be gone
-            now = clock.monotonic()
-            if not self._gone and self.path is not None and now - self._looked_seconds >= LOOK_SECONDS:
-                from jaxprof.session.lines import is_live
+        elif not self._gone and self.path is not None and now - self._looked_seconds >= LOOK_SECONDS:
+            from jaxprof.session.lines import is_live
 
-                self._looked_seconds = now
-                locked = is_live(self.path)
-                if self._locked and not locked:
-                    self._gone = True  # it released the lock without closing the session
-                elif not locked and now - self._heard_seconds > SILENCE_SECONDS:
-                    self._gone = True
-                self._locked = locked
+            self._looked_seconds = now
+            locked = is_live(self.path)
+            # a writer that sends nothing may be gone, and one that released the lock without closing the session is
+            self._gone = not locked and (self._locked or now - self._heard_seconds > SILENCE_SECONDS)
+            self._locked = locked
         if self._follower.session.complete:
             self._follower.finish()
             self._follower = None
