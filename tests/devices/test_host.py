@@ -21,8 +21,7 @@ from jaxprof.base.operating_system import Limits, MemoryGroup, read_limits
 from jaxprof.devices import Device
 from jaxprof.devices.inventory.accelerators import PciDevice, read_machine, read_target
 from jaxprof.devices.inventory.machine import environment_facts, local_devices, merge
-from jaxprof.devices.live.amd import amd_name, read_amd
-from jaxprof.devices.live.host import HostSampler, Monitor
+from jaxprof.devices.live.host import HostSampler, Monitor, read_amd
 from jaxprof.devices.live.nvidia import Nvml, NvmlThreads
 from jaxprof.devices.live.process_state import (
     LOOK_SECONDS,
@@ -176,6 +175,10 @@ def test_the_machine_is_read_and_nothing_is_started(tmp_path):
             "sys/bus/pci/devices/0000:1B:00.0/device": "0x2335\n",
             "sys/bus/pci/devices/0000:1B:00.0/class": "0x030200\n",
             "sys/bus/pci/devices/0000:1c:00.0/vendor": "broken\n",
+            "sys/bus/pci/devices/0000:c1:00.0/vendor": "0x1002\n",
+            "sys/bus/pci/devices/0000:c1:00.0/device": "0x74a1\n",
+            "sys/bus/pci/devices/0000:c1:00.0/class": "0x120000\n",
+            "sys/bus/pci/devices/0000:c1:00.0/product_name": "AMD Instinct MI300X OAM\n",
             "proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Thu Jan 1\n",
             "proc/driver/nvidia/gpus/0000:1b:00.0/information": "",
             "dev/accel0": "",
@@ -183,8 +186,10 @@ def test_the_machine_is_read_and_nothing_is_started(tmp_path):
         },
     )
     machine = read_machine(tmp_path)
-    assert machine.pci == (PciDevice("0000:1b:00.0", 0x10DE, 0x2335, 0x030200),)
-    assert machine.pci[0].is_display
+    nvidia, amd = machine.pci
+    assert nvidia == PciDevice("0000:1b:00.0", 0x10DE, 0x2335, 0x030200)
+    assert nvidia.is_display
+    assert amd == PciDevice("0000:c1:00.0", 0x1002, 0x74A1, 0x120000, "AMD Instinct MI300X OAM")
     assert machine.nvidia_driver == "570.86.15"
     assert machine.nvidia_proc_gpus == 1
     assert machine.tpu_nodes == ("/dev/accel0",)
@@ -305,7 +310,6 @@ def test_a_machine_that_slept():
 def test_amd_reading_is_of_the_files_of_its_driver(tmp_path):
     folder = tmp_path / "0000:c1:00.0"
     files = {
-        "product_name": "AMD Instinct MI300X OAM\n",
         "gpu_busy_percent": "37\n",
         "mem_info_vram_used": "34359738368\n",
         "mem_info_vram_total": "206158430208\n",
@@ -319,7 +323,6 @@ def test_amd_reading_is_of_the_files_of_its_driver(tmp_path):
         (folder / name).write_text(text)
     device = Device(id="rocm:0", platform="rocm", pci_bus_id="0000:c1:00.0")
     reading = read_amd(device, tmp_path)
-    assert amd_name("0000:c1:00.0", tmp_path) == "AMD Instinct MI300X OAM"
     assert reading.utilisation == 0.37
     assert (reading.memory_used_bytes, reading.memory_limit_bytes) == (32 * 2**30, 192 * 2**30)
     assert (reading.power_watts, reading.power_limit_watts) == (412.0, 750.0)

@@ -322,9 +322,12 @@ def test_a_gpu_without_a_driver_is_found_on_the_bus():
 
 @pytest.mark.parametrize("class_code", [0x030000, 0x120000])
 def test_an_amd_gpu_wants_the_rocm_plugin_that_this_jax_offers(class_code):
-    machine = MachineHardware(pci=(on_bus(AMD, class_code=class_code),))
+    card = on_bus(AMD, class_code=class_code)
+    machine = MachineHardware(pci=(card,))
     (one,) = found(machine, target())
     assert (one.platform, one.kind) == ("rocm", "AMD GPU")
+    (named,) = found(MachineHardware(pci=(replace(card, product="AMD Instinct MI300X OAM"),)), target())
+    assert named.kind == "AMD Instinct MI300X OAM"
     assert one.hint == f'{PIP} "jax[rocm7-local]==0.10.2"'
     (older,) = found(machine, target(extras=("rocm",)))
     assert '"jax[rocm]==' in older.hint

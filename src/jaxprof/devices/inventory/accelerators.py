@@ -25,7 +25,6 @@ from jaxprof.base.operating_system import text_at
 from jaxprof.base.values import field, frozen
 from jaxprof.devices import HIDDEN, Device
 from jaxprof.devices.inventory.placement import VARIABLE, hides_all, visible_gpus
-from jaxprof.devices.live.amd import amd_name
 from jaxprof.devices.live.nvidia import NvidiaListing, normal_pci_bus_id
 
 NVIDIA, AMD, GOOGLE = 0x10DE, 0x1002, 0x1AE0
@@ -48,6 +47,8 @@ class PciDevice:
     device: int
     class_code: int
     """Class, subclass and programming interface: `0x030200` is a 3D controller."""
+    product: str = ""
+    """Name that AMD's driver gives the card, `AMD Instinct MI300X OAM`; empty if it has none."""
 
     @property
     def is_display(self) -> bool:
@@ -96,7 +97,8 @@ def read_machine(root: Path = Path("/")) -> MachineHardware:
         values = [_hex(folder / name / part) for part in ("vendor", "device", "class")]
         if None not in values:
             vendor, device, class_code = (value or 0 for value in values)
-            pci.append(PciDevice(name.lower(), vendor, device, class_code))
+            product = text_at(folder / name / "product_name").strip() if vendor == AMD else ""
+            pci.append(PciDevice(name.lower(), vendor, device, class_code, product))
     # such as `NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Thu ...`; the open module words it differently
     match = re.search(r"\s(\d{3,}(?:\.\d+)+)\s", text_at(root / "proc/driver/nvidia/version"))
     return MachineHardware(
@@ -231,7 +233,7 @@ def bus_accelerators(
     cards = [device for device in machine.pci if device.vendor == AMD and device.is_accelerator]
     accelerators = [
         *_nvidia_on_bus(machine, listing, target),
-        *(_on_bus("rocm", amd_name(card.address) or "AMD GPU", card.address, amd_obstacle) for card in cards),
+        *(_on_bus("rocm", card.product or "AMD GPU", card.address, amd_obstacle) for card in cards),
     ]
     tpu_obstacle = _platform_hidden("tpu", environment)
     if tpu_obstacle is None and target.packages is not None and not _has(target, "libtpu"):

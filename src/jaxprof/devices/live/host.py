@@ -12,19 +12,20 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
 import psutil
 
-from jaxprof.base.operating_system import Limits, cpu_model, read_limits
+from jaxprof.base.operating_system import Limits, cpu_model, read_limits, text_at
 from jaxprof.base.values import frozen
 from jaxprof.devices import Device
-from jaxprof.devices.live.amd import read_amd
 from jaxprof.devices.live.nvidia import READING_SECONDS, NvmlThreads, nvml_threads
 from jaxprof.events import DeviceReading
 
 T = TypeVar("T")
 
+PCI_DEVICES = Path("/sys/bus/pci/devices")
 _IDLE = ("idle", "iowait")
 _COUNTED_TWICE = ("guest", "guest_nice")
 """Linux counts the time of guests in `user` and `nice` as well."""
@@ -153,6 +154,43 @@ def _ask(question: Callable[[], T]) -> T | None:
         return question()
     except (psutil.Error, OSError, RuntimeError, AttributeError, ValueError, IndexError, KeyError):
         return None  # psutil passes on any of these from its platform layer
+
+
+def read_amd(device: Device, root: Path = PCI_DEVICES) -> DeviceReading:
+    """Return a live reading of an AMD GPU; of unknowns for one whose place on the bus is not known.
+
+    It is of the kernel driver's files, each of which may be absent on an older driver, or unreadable in a container.
+    Names and units: Linux, GPU Driver Developer's Guide, "GPU Power/Thermal Controls and Monitoring".
+    """
+    if device.pci_bus_id is None:
+        return DeviceReading(device=device.id)
+    folder = root / device.pci_bus_id
+    sensors = next(iter(sorted(folder.glob("hwmon/hwmon*"))), folder / "hwmon")
+    busy = _number(folder / "gpu_busy_percent")
+    watts = _number(sensors / "power1_average", 1e-6)
+    return DeviceReading(
+        device=device.id,
+        monotonic_seconds=time.monotonic(),
+        utilisation=None if busy is None else min(1.0, busy / 100),
+        memory_used_bytes=_bytes(folder / "mem_info_vram_used"),
+        memory_limit_bytes=_bytes(folder / "mem_info_vram_total"),
+        power_watts=watts if watts is not None else _number(sensors / "power1_input", 1e-6),  # as MI300 has it
+        power_limit_watts=_number(sensors / "power1_cap", 1e-6),
+        temperature_celsius=_number(sensors / "temp1_input", 1e-3),
+        clock_hertz=_number(sensors / "freq1_input"),
+    )
+
+
+def _number(path: Path, scale: float = 1.0) -> float | None:
+    try:
+        return int(text_at(path)) * scale
+    except ValueError:
+        return None
+
+
+def _bytes(path: Path) -> int | None:
+    count = _number(path)
+    return None if count is None else int(count)
 
 
 class Monitor:
