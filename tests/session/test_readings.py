@@ -112,6 +112,14 @@ def test_readings_in_windows_without_end_are_folded(watched):
     assert len(session.readings["cuda:0"]) <= MOST_READINGS
 
 
+def test_readings_all_unlike_each_other_are_bounded():
+    session = Session()
+    for number in range(3 * MOST_READINGS):
+        session.apply(e.DeviceReading(device="cpu:0", monotonic_seconds=float(number), fault=str(number)))
+    assert [reading.fault for reading in session.readings["cpu:0"]][-1:] == [str(3 * MOST_READINGS - 1)]
+    assert len(session.readings["cpu:0"]) <= MOST_READINGS
+
+
 READING = e.DeviceReading(device="cuda:0", utilisation=0.9, power_watts=300.0, core_utilisation=[0.5, 0.0])
 UNLIKE = {
     "idle": {"utilisation": 0.1},

@@ -34,7 +34,7 @@ def folded(
 
 
 def thinned(readings: Sequence[DeviceReading], windows: Sequence[CaptureWindow]) -> list[DeviceReading]:
-    """Return the readings of one device with the older half folded over spans of time of one length, which doubles as
+    """Return the readings of one device with the older half folded over spans of time of one length, which grows as
     they become too many. Those during capture `windows` stay, for the timelines, unless they are too many."""
     half, windows = MOST_READINGS // 2, sorted(windows, key=lambda window: window.monotonic_seconds)
     old, recent = readings[:-half], readings[-half:]
@@ -47,9 +47,9 @@ def thinned(readings: Sequence[DeviceReading], windows: Sequence[CaptureWindow])
         captured = before and windows[before - 1].state == "began" and length <= span
         return -reading.monotonic_seconds if captured else reading.monotonic_seconds // length
 
-    while len(made := folded(old, part_of)) > half * 3 // 4 and length <= span:
-        length *= 2
-    return made + list(recent)
+    while len(made := folded(old, part_of)) > (most := half * 3 // 4) and length <= span:
+        length *= 4
+    return made[-most:] + list(recent)  # no device has so many kinds of readings, but a file may have
 
 
 def _likeness(reading: DeviceReading) -> tuple[Hashable, ...]:
