@@ -28,7 +28,13 @@ class Stage:
         self.now = 100.0
         self.said = []
         self.still_since = math.inf
-        self.window = CaptureWindows(self.said.append, clock=lambda: self.now, still_since=lambda: self.still_since)
+        self.ended = None
+        self.window = CaptureWindows(
+            self.said.append,
+            clock=lambda: self.now,
+            still_since=lambda: self.still_since,
+            steps_ended=lambda: self.ended,
+        )
 
     def after(self, seconds):
         self.now += seconds
@@ -152,6 +158,21 @@ def test_a_window_without_steps_ends_after_two_seconds(stage):
     stage.after(0.2)
     assert stage.states == ["began", "ended"]
     assert (stage.last.code, stage.last.seconds) == ("uncounted", UNCOUNTED_SECONDS)
+
+
+def test_steps_that_are_seen_to_end_need_no_event(stage):
+    """Events come once a second, in which a loop of milliseconds goes round a hundred times."""
+    stage.ended = 40
+    stage.window.begin(steps=5)
+    for ended in (43, 2, 3):  # another loop counts anew
+        stage.ended = ended
+        stage.after(0.1)
+        assert stage.states == ["began"]
+    stage.window.take(steps(100, seconds=0.1))  # the same steps again, and those before
+    stage.ended = 4
+    stage.after(0.1)
+    assert stage.states == ["began", "ended"]
+    assert stage.last.code == ""
 
 
 def test_a_window_in_one_long_call_lasts_until_the_call_ends(stage):

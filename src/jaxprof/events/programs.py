@@ -90,11 +90,11 @@ PROGRAM_STATES = (
 
 `device_busy`: inside a compiled function, or blocked until its result is ready; `waiting`: blocked on anything else;
 `data`: in an iterator or loader that feeds the loop; `host_busy`: Python, NumPy, and JAX's own dispatch op by op;
-`paused`: the whole process was paused, by a signal or with its container; `import`: import statements, and the start
-of JAX's backend.
+`paused`: the whole process was paused, by a signal or with its container, or held by the profiler of a capture;
+`import`: import statements, and the start of JAX's backend.
 """
 
-STOP_WITNESSES = ("state", "standstill", "clock", "pressure")
+STOP_WITNESSES = ("state", "standstill", "clock", "pressure", "capture")
 """Ways to detect a pause of the process; the values of `ProgramStopped.found_by`."""
 STOP_UNSURE_SECONDS = 0.1
 """Interval between two looks at a process, by which the begin and the end of a pause are uncertain."""
@@ -601,7 +601,8 @@ class ProgramStopped(Event):
     the program's own sampler did not run, and only a pause can explain it, as when the whole process group or container
     is paused. `clock`: the machine was suspended; the monotonic clock leaves these seconds out, so they are no part of
     any other time. `pressure`: the program's own sampler did not run while threads of the machine waited for a
-    processor; others may have had the processor, so this is no pause."""
+    processor; others may have had the processor, so this is no pause. `capture`: JAX's profiler was switched on or off
+    for a capture window, and no step ended meanwhile, which usually takes a fraction of that."""
     recorder_ran: bool | None = None
     """Whether the recording process ran in its middle; None if that process noted nothing of it."""
 

@@ -22,7 +22,7 @@ import numpy as np
 from jaxprof.analysis.kernels.out_of_memory import read_out_of_memory
 from jaxprof.analysis.programs import COMPILE, DEVICE, PARTS
 from jaxprof.analysis.programs.functions import RECOMPILED_SHARE
-from jaxprof.analysis.programs.pauses import SIGNAL, SUSPENDED, UNKNOWN, pause_times
+from jaxprof.analysis.programs.pauses import CAPTURE, SIGNAL, SUSPENDED, UNKNOWN, pause_times
 from jaxprof.base.grouping import grouped
 from jaxprof.base.units import bytes_, counted, percent, scaled, seconds
 from jaxprof.base.values import frozen
@@ -232,6 +232,7 @@ _CAUSE_TEXTS = {
     SIGNAL: "was paused by a signal",
     UNKNOWN: "was paused (with its container, or by a signal that also paused its recorder)",
     SUSPENDED: "did not run while its machine was suspended",
+    CAPTURE: "was held by the profiler of its capture",
 }
 
 

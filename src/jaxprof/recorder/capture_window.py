@@ -41,13 +41,17 @@ class CaptureWindows:
         clock: Callable[[], float] = time.monotonic,
         compiles_now: Callable[[], bool] = lambda: False,
         still_since: Callable[[], float] = lambda: math.inf,
+        steps_ended: Callable[[], int | None] = lambda: None,
     ) -> None:
         """`compiles_now`: whether a function is traced, lowered or compiled now, which events report only later.
-        `still_since`: monotonic time since which the main thread has been at the same lines of the program."""
+        `still_since`: monotonic time since which the main thread has been at the same lines of the program.
+        `steps_ended`: a number that rises with each step; None if only events count them, once a second."""
         self._emit = emit
         self._clock = clock
         self._compiles_now = compiles_now
         self._still_since = still_since
+        self._steps_ended = steps_ended
+        self._ended_before: int | None = None
         self._lock = threading.RLock()
         """Held while the profiler is started or stopped, which takes seconds. A thread of the program takes it only in
         its own calls of the profiler, and at its end."""
@@ -99,7 +103,7 @@ class CaptureWindows:
         elif isinstance(event, StepsCounted):
             self._counts_steps = True
             left = self._steps_left
-            if self.begun and left is not None:
+            if self.begun and left is not None and self._steps_ended() is None:
                 inside = min(1.0, (self._clock() - self._began) / event.seconds) if event.seconds > 0 else 1.0
                 self._steps_left = left - event.count * inside
 
@@ -110,6 +114,11 @@ class CaptureWindows:
                 self._begin_if_possible()
             if not self.begun:
                 return
+            ended, before = self._steps_ended(), self._ended_before
+            self._ended_before = ended
+            if self._steps_left is not None and ended is not None and before is not None and ended > before:
+                self._counts_steps = True
+                self._steps_left -= ended - before
             if self._steps_left is None:
                 if now >= self._until:
                     self._end()
@@ -168,6 +177,7 @@ class CaptureWindows:
         self._folder, self._began = folder, self._clock()
         self._settled = self._began
         self._steps_left = None if steps is None else float(steps)
+        self._ended_before = self._steps_ended()
         self._until = self._began + (seconds if seconds is not None and steps is None else LONGEST_SECONDS)
         self._replaced = [
             ReplacedName(jax.profiler, name, self._ending_window_first)

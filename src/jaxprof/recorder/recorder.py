@@ -188,6 +188,7 @@ class Recorder:
             self._emit,
             compiles_now=lambda: self._ledger is not None and bool(self._ledger.running()),
             still_since=lambda: self._sampler.standstill.still_since if self._sampler is not None else math.inf,
+            steps_ended=lambda: self._sampler.steps_ended if self._sampler is not None else None,
         )
 
     def _start_profiler_use(self) -> None:
@@ -253,6 +254,8 @@ class Recorder:
         while self._requests:
             self._window.begin(*self._requests.popleft())
         self._window.tick(now)
+        if self._sampler is not None:
+            self._sampler.window_is_on = self._window.begun
 
     def _prepare(self) -> None:
         """Import, on the recorder's own thread, what the program's end would otherwise have to import: an end by an

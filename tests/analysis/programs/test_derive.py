@@ -208,6 +208,7 @@ SEEN = {
     "a moment is not worth a word": (stop(4.0, 0.1),),
     "of a later version": (stop(4.0, 1.0, "hypervisor"),),
     "a processor that was given to others": (stop(4.0, 3.0, "pressure"),),
+    "held by the profiler": (stop(4.0, 1.0, "capture"),),
 }
 
 
@@ -233,6 +234,16 @@ def test_pause_with_samples_needs_a_signal(at, found_by, paused):
     result = made.result(*windows, reading, *(stop(4.0, 2.0, each) for each in found_by), wall=8.0)
     assert [finding.seconds for finding in result.findings if finding.code == "paused"] == [2.0] * paused
     assert (result.states["paused"], result.timeline[-1].seconds) == ((2.0, 0.0) if paused else (0.0, 2.0))
+
+
+@pytest.mark.parametrize("found_by", ["capture", "state"])
+def test_what_the_profiler_held_is_a_note_and_no_finding(found_by):
+    windows = [*made.steady(4, {"device_busy": 1.0}), made.sampled(4, 4.0, {"device_busy": 2.0, "paused": 2.0})]
+    result = made.result(*windows, stop(4.0, 2.0, found_by), wall=8.0)
+    held = [note.message for note in result.notes if note.code == "held"]
+    assert held == ["the profiler of the capture held it for 2.00 s, 4.00 s after it began"] * (found_by == "capture")
+    assert ("paused" in {finding.code for finding in result.findings}) is (found_by == "state")
+    assert result.states["paused"] == 2.0
 
 
 STOPPED = e.SilenceSeen(

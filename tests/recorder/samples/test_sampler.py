@@ -564,6 +564,22 @@ def test_the_end_of_a_capture_on_the_samplers_thread_is_no_stop():
     assert _paused_seconds(work) < 0.3
 
 
+@pytest.mark.parametrize(
+    ("ended", "usual", "held"),
+    [
+        ((7, 7), 0.01, 0.9),
+        ((7, 8), 0.01, 0.0),  # a step ended
+        ((7, 7), 0.5, 0.0),  # one takes as long
+        ((7, 7), 0.0, 0.0),
+        ((None, None), 0.01, 0.0),
+    ],
+)
+def test_a_program_is_held_by_the_profiler_if_no_step_ends(ended, usual, held):
+    before, after = ended
+    sampler = SimpleNamespace(standstill=SimpleNamespace(usual_seconds=usual), steps_ended=after)
+    assert StackSampler._held(sampler, 0.9, before) == held
+
+
 def standing(
     *positions, kind=COMPILED, until=60.0, ran_until=0.0, ran=0.01, followed=None, paused_at=-1,
     each=lambda seconds: None,

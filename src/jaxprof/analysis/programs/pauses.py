@@ -13,10 +13,11 @@ from jaxprof.base.units import seconds
 from jaxprof.base.values import frozen
 from jaxprof.events import STOP_UNSURE_SECONDS, ProgramSampled, ProgramStopped, StepsTaken
 
-SIGNAL, UNKNOWN, SUSPENDED = "signal", "unknown", "suspended"
+SIGNAL, UNKNOWN, SUSPENDED, CAPTURE = "signal", "unknown", "suspended", "capture"
 """Causes of a pause. `signal`: SIGSTOP, ctrl+z or the like. `unknown`: the whole process was paused by a signal that
-also paused its recorder, or with its container. `suspended`: the machine slept."""
-_CAUSES = {"state": SIGNAL, "standstill": UNKNOWN, "clock": SUSPENDED}
+also paused its recorder, or with its container. `suspended`: the machine slept. `capture`: the profiler held the
+program."""
+_CAUSES = {"state": SIGNAL, "standstill": UNKNOWN, "clock": SUSPENDED, "capture": CAPTURE}
 LEAST_SECONDS = 2 * STOP_UNSURE_SECONDS
 """Shortest pause reported."""
 LEAST_LEFT_SECONDS = 2 * STOP_UNSURE_SECONDS
@@ -31,7 +32,7 @@ class Pause:
     """Seconds since the program began, by a clock that a suspended machine does not advance."""
     seconds: float
     cause: str
-    """`SIGNAL`, `UNKNOWN` or `SUSPENDED`."""
+    """`SIGNAL`, `UNKNOWN`, `SUSPENDED` or `CAPTURE`."""
 
 
 def pause_times(pauses: Sequence[Pause]) -> str:

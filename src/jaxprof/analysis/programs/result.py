@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, TypeVar
 from jaxprof.analysis.programs import HOST
 from jaxprof.analysis.programs.functions import Definition, FunctionCompiles, by_function
 from jaxprof.analysis.programs.pauses import (
+    CAPTURE,
     SUSPENDED,
     Pause,
     merge_pauses,
+    pause_times,
     with_pauses,
     without_doubted,
     without_pauses,
@@ -85,7 +87,7 @@ class LineTime:
 
 @frozen
 class ProgramNote:
-    """Something that was not recorded."""
+    """Something that was not recorded, or is the recording's own."""
 
     code: str
     message: str
@@ -462,7 +464,11 @@ class ProgramResult:
         if self.run.deserted and not self.run.over and not self._program.is_seen:
             return (ProgramNote("cut_off", "the session was cut off before anything was measured"),)
         failed = (ProgramNote("window", window_text(window)) for window in self.failed_windows)
-        return (*(ProgramNote(note.code, note_text(note)) for note in notes), *failed)
+        every = [*(ProgramNote(note.code, note_text(note)) for note in notes), *failed]
+        if held := [pause for pause in self.pauses if pause.cause == CAPTURE]:
+            took = seconds(sum(pause.seconds for pause in held))
+            every.append(ProgramNote("held", f"the profiler of the capture held it for {took}, {pause_times(held)}"))
+        return tuple(every)
 
     @cached_property
     def spots(self) -> tuple[Spot, ...]:

@@ -24,7 +24,7 @@ from jaxprof.recorder.guest import CollectorElsewhere, start_thread
 from jaxprof.recorder.profiler_use import ProfilerUse
 from jaxprof.recorder.samples.classifier import Classifier
 from jaxprof.recorder.samples.cpu_clock import (
-    PAUSED,
+    GIVEN_AWAY,
     CpuClock,
     PauseTest,
     RunningTest,
@@ -77,7 +77,9 @@ GROWTH = 1 / 150
 TICK_SECONDS = 0.25
 """Interval between two looks at the timed loop, the live arrays and the stages of compilations."""
 CLOSE_TICK_SECONDS = 0.1
-"""The same while a program is sampled closely."""
+"""The same while a program is sampled closely, or steps are counted for a capture."""
+_HELD_STEPS = 5
+"""Usual steps, of which none ends while the profiler is switched on or off, from which it held the program."""
 READING_SHARE = 0.2
 """Share of the time that reading the system's files may take. Each file gives Python's lock away, and where the program
 holds that for long, as in `gc.collect()`, little time would be left for samples."""
@@ -121,6 +123,8 @@ class StackSampler:
         """Called by the sampler's thread several times a second, with the monotonic time. Raises nothing."""
         self.turns: Callable[[], int] = int
         """Returns a number that rises when the recorder itself makes this thread wait: no pause."""
+        self.window_is_on = False
+        """Whether steps are counted for a capture window, which ends by a tick."""
         self.profiler: ProfilerUse | None = None
         """The program's own use of JAX's profiler; None if it is not watched."""
         self._profiled = 0.0
@@ -203,7 +207,7 @@ class StackSampler:
                 self._send_window(now, least="import")
             next_tick = next_mark = now
             turn = 0.0
-            stopped = False
+            stopped, held = False, 0.0
             collector = CollectorElsewhere()
             try:
                 while not stopped:
@@ -221,15 +225,16 @@ class StackSampler:
                     paused, found_by = pause_test.seconds(now - counted_at - sleep, since)
                     turns, before_that = self.turns(), turns
                     if turns != before_that:
-                        paused = 0.0
+                        paused, found_by = held, "capture"
+                    held = 0.0
                     counted_at, counted = now, after
                     if paused:
                         # That time belongs to no line.
                         began = now - paused
-                        if found_by == PAUSED:
-                            self._window.paused += paused
-                        else:
+                        if found_by == GIVEN_AWAY:
                             self._window.given_away += paused
+                        else:
+                            self._window.paused += paused
                         self._steps.note_pause(began, paused)
                         self.standstill.note_pause(paused)
                         self._emit(ProgramStopped(began_seconds=began, seconds=paused, found_by=found_by))
@@ -240,9 +245,12 @@ class StackSampler:
                     ticks = now >= next_tick or stopped
                     if ticks:
                         self._set_pace(time.thread_time())
-                        began = time.monotonic()
+                        began, ended = time.monotonic(), self.steps_ended
                         self._tick(now)
-                        every = CLOSE_TICK_SECONDS if self._close_left > 0 else TICK_SECONDS
+                        if self.turns() != turns:
+                            held = self._held(time.monotonic() - began, ended)
+                        is_close = self._close_left > 0 or self.window_is_on
+                        every = CLOSE_TICK_SECONDS if is_close else TICK_SECONDS
                         next_tick = next_reading(began, time.monotonic(), every)
                     if now >= next_mark:
                         began = time.monotonic()
@@ -378,6 +386,18 @@ class StackSampler:
             if self._close_left > 0:
                 share = FIRST_SHARE if self._first_left > 0 else CLOSE_SHARE
             self._interval = interval(self._window.samples, self._awake, ran, share)
+
+    @property
+    def steps_ended(self) -> int | None:
+        """A number that rises with each iteration that ends; None if nothing counts them at once."""
+        return self._steps.iterations.progress
+
+    def _held(self, seconds: float, ended_before: int | None) -> float:
+        """Return for how much of a tick that switched the profiler on or off the program stood: all of it, if no step
+        ended in what is time for several."""
+        usual = self.standstill.usual_seconds
+        stood = ended_before is not None and ended_before == self.steps_ended and 0 < _HELD_STEPS * usual <= seconds
+        return seconds if stood else 0.0
 
     def _tick(self, now: float) -> None:
         for code, offset in self._steps.take_compiled_calls():
