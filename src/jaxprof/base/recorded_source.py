@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from io import StringIO
 from pathlib import PurePath
@@ -25,7 +25,10 @@ def recorded_lines(file: str, line: int, sources: Mapping[str, str], around: int
     # A path of another host makes Windows send it the user's credentials.
     if not digest or not file.endswith(".py") or file.startswith(("//", "\\\\")):
         return ()
-    for candidate in _candidates(file):
+    # The path itself, then its ends as paths below the current folder, the longest first.
+    parts = PurePath(file).parts[1:]
+    ends = (os.path.join(*parts[at:]) for at in range(len(parts)) if ".." not in parts)
+    for candidate in (file, *ends):
         try:
             status = os.stat(candidate)
         except (OSError, ValueError):
@@ -34,15 +37,6 @@ def recorded_lines(file: str, line: int, sources: Mapping[str, str], around: int
             first = max(1, line - around)
             return tuple(enumerate(lines[first - 1 : max(0, line + around)], first))
     return ()
-
-
-def _candidates(file: str) -> Iterator[str]:
-    """Yield the path itself, then its ends as paths below the current folder, the longest first."""
-    yield file
-    parts = PurePath(file).parts[1:]
-    if ".." not in parts:
-        for at in range(len(parts)):
-            yield os.path.join(*parts[at:])
 
 
 @lru_cache(maxsize=8)

@@ -260,12 +260,22 @@ def explanation_of_job(job: JobFigures, *, most: int = MOST_FINDINGS) -> Explana
     ranked = [_of_job(job, finding) for finding in job.findings]
     # findings about all processes have larger costs than a late process, but come after it
     ranked.sort(key=lambda each: (not each.fault, each.index is None, -(each.seconds or 0.0)))
+    unknown = [
+        Abstention(f"job_incomplete-{number}" if number > 1 else "job_incomplete", notice)
+        for number, notice in enumerate(job.notices, 1)
+    ]
+    if job.arrivals is None and job.count > 1:
+        words = (
+            "fewer than two processes have captured a collective: a slow device would not show; "
+            "`jaxprof script --capture-steps 100` takes captures"
+        )
+        unknown.append(Abstention("no_arrivals", words))
     return Explanation(
         name=job.folder,
         subject="job",
         findings=tuple(ranked[:most]),
         left_out=max(0, len(ranked) - most),
-        abstentions=tuple(_job_abstentions(job))[:MOST_ABSTENTIONS],
+        abstentions=tuple(unknown[:MOST_ABSTENTIONS]),
         job=job,
     )
 
@@ -283,18 +293,6 @@ def _of_job(job: JobFigures, finding: Finding) -> Finding:
         fault=finding.code in _JOB_FAULTS,
         host=process.host if process is not None else "",
     )
-
-
-def _job_abstentions(job: JobFigures) -> Iterator[Abstention]:
-    """Yield what is missing of the job, and whether no capture shows who arrives last at the collectives."""
-    for number, notice in enumerate(job.notices):
-        yield Abstention("job_incomplete" if number == 0 else f"job_incomplete-{number + 1}", notice)
-    if job.arrivals is None and job.count > 1:
-        yield Abstention(
-            "no_arrivals",
-            "fewer than two processes have captured a collective: a slow device would not show; "
-            "`jaxprof script --capture-steps 100` takes captures",
-        )
 
 
 MUCH = 0.2

@@ -53,7 +53,12 @@ def read_text(path: str | os.PathLike[str]) -> str:
     try:
         data = read_whole(path)
         if data.startswith(_GZIP):
-            data = _decompress(data)
+            try:
+                data = b"".join(unpack(data, "the gzip archive"))
+            except zlib.error as error:
+                raise HloError(f"the gzip archive is damaged: {error}") from None
+            except EOFError:
+                raise HloError("the gzip archive is truncated", "Copy the file again.") from None
         if not data:
             raise HloError("the file is empty")
         for magic, what in _MAGIC:
@@ -94,17 +99,6 @@ def holds_hlo(path: str | os.PathLike[str]) -> bool:
     if head.startswith(_UTF_16):
         head = head.decode("utf-16", "replace").encode()
     return begins_like_hlo(head)
-
-
-def _decompress(data: bytes) -> bytes:
-    try:
-        return b"".join(unpack(data, "the gzip archive"))
-    except zlib.error as error:
-        raise HloError(f"the gzip archive is damaged: {error}") from None
-    except EOFError:
-        raise HloError("the gzip archive is truncated", "Copy the file again.") from None
-    except FileRefusedError as error:
-        raise HloError(error.what, error.hint) from None
 
 
 DUMP_ENDING = ".priority_fusion_dump.txt"
