@@ -191,10 +191,8 @@ class Group:
         self._after_first, self._next_block = after_first, next_block
         self._launches = max(side.plan.spec.launches for side in sides)
         self._warned: set[tuple[str, str]] = set()
-        platforms = [side.plan.spec.device.partition(":")[0] for side in sides]
-        # Only one process at a time can hold a TPU.
-        exclusive = [name for name in platforms if name == "tpu"]
-        self._apart_reason = f"one process at a time can use a {exclusive[0]}" if len(exclusive) > 1 else ""
+        on_tpus = sum(side.plan.spec.device.partition(":")[0] == "tpu" for side in sides)
+        self._apart_reason = "one process at a time can use a tpu" if on_tpus > 1 else ""
         """Why the sides cannot live at the same time; empty if they can."""
         self._rule = LaunchRule.of([side.plan for side in sides])
 

@@ -71,39 +71,39 @@ def test_what_is_left_out_makes_no_difference(frames):
     for pieces in frames:
         parts = frame(*pieces)
         raw += "".join(parts)
-        written += "".join(map(cells.changed, parts))
+        written += "".join(map(cells.changes, parts))
         assert looks(written) == looks(raw)
 
 
 def test_what_looks_the_same_sends_nothing():
     cells, pieces = ScreenCells(), [(1, 1, "1", "title"), (2, 3, "38;2;1;2;3", "a long line of text")]
-    first = sum(len(cells.changed(part)) for part in frame(*pieces))
+    first = sum(len(cells.changes(part)) for part in frame(*pieces))
     assert first > 40
-    assert [cells.changed(part) for part in frame(*pieces)] == ["", "", ""]
-    other = "".join(map(cells.changed, frame(pieces[0], (2, 3, "38;2;1;2;3", "a long line of tekt"))))
+    assert [cells.changes(part) for part in frame(*pieces)] == ["", "", ""]
+    other = "".join(map(cells.changes, frame(pieces[0], (2, 3, "38;2;1;2;3", "a long line of tekt"))))
     assert "k" in other
     assert "long" not in other
     cells.forget()
-    assert sum(len(cells.changed(part)) for part in frame(*pieces)) == first
+    assert sum(len(cells.changes(part)) for part in frame(*pieces)) == first
 
 
 @pytest.mark.parametrize("sequence", ["\x1b[2J", "\x1b[?1049h", "\x1b[K", "\x1bc"])
 def test_after_what_may_clear_the_terminal_all_is_written(sequence):
     cells = ScreenCells()
     pieces = [(1, 1, "1", "title")]
-    first = cells.changed(frame(*pieces, sync=False)[0])
-    assert cells.changed(sequence) == sequence
-    assert cells.changed(frame(*pieces, sync=False)[0]) == first
+    first = cells.changes(frame(*pieces, sync=False)[0])
+    assert cells.changes(sequence) == sequence
+    assert cells.changes(frame(*pieces, sync=False)[0]) == first
 
 
 def test_a_text_of_other_widths_is_written_whole_each_time():
     cells = ScreenCells()
     for _ in range(2):
-        assert "表x" in cells.changed(frame((1, 5, "1", "表x"), sync=False)[0])
-    assert "b" in cells.changed(frame((1, 6, "", "b"), sync=False)[0]), "half of a character is no cell that is known"
+        assert "表x" in cells.changes(frame((1, 5, "1", "表x"), sync=False)[0])
+    assert "b" in cells.changes(frame((1, 6, "", "b"), sync=False)[0]), "half of a character is no cell that is known"
 
 
 def test_other_sequences_pass_through():
     cells = ScreenCells()
     for sequence in ("\x1b]52;c;YQ==\x07", "\x1b[?1006h", "\x1b[>1u", "\x07"):
-        assert cells.changed(sequence) == sequence
+        assert cells.changes(sequence) == sequence

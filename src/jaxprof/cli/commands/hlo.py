@@ -232,17 +232,15 @@ def _print_json(modules: list[HloProgram], stage: str | None, view: str | None, 
 
     printed: Iterable[dict[str, Any]]
     if stage is not None:
-        name = stage.replace("-", "_")
+        kind, name = "hlo-stage", stage.replace("-", "_")
         printed = [
             {"label": module.label, "stage": stage, "lines": module.stages.text(name).split("\n")}
             for module in modules
             if name in module.stages.stages
         ]
     else:
+        kind = f"hlo-{view}" if view is not None else "hlo"
         printed = map(recorder(facts_of_program(view, choice)), (module for module in modules if module.has_hlo))
-    kind = f"hlo-{view}" if view is not None else "hlo"
-    if stage is not None:
-        kind = "hlo-stage"
     with not_collecting():
         kept = {name for module in modules for name in module.stages.stages}
         others = [[f"--{other}"] for other in ("kernels", "findings", "barriers", "memory") if other != view]

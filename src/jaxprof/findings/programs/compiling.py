@@ -202,7 +202,7 @@ def large_program(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         operations = max(row.operations or 0 for row in rows)
         loops = _loops_of_rows(result, rows)
         largest = max(rows, key=lambda row: row.operations or 0)
-        lines = _made_by(largest.made_by)
+        lines = _main_lines(largest.made_by)
         by_line = totals((made.location, made.share) for made in largest.made_by)
         is_spread = not (huge or loops) and 0 < max(by_line.values(), default=0.0) < SPREAD_SHARE
         fix = _NEEDED if is_spread else None
@@ -247,7 +247,7 @@ def unfinished_compile(result: ProgramResult, _claims: Claims) -> Iterator[Findi
         now = result.began_seconds + result.wall_seconds
         compiles = stage.stage == "compile"
         work = xla_work(result.run, stage.function, stage.began_seconds, now) if compiles else None
-        lines, fixes = _made_by(stage.made_by), list[str]()
+        lines, fixes = _main_lines(stage.made_by), list[str]()
         loops = _unrolled_loops(result, {stage.function}, result.states.get("trace", 0.0), stage.operations)
         size = f": {counted(stage.operations, 'operation')}" if stage.operations is not None else ""
         if not size and stage.made_by:
@@ -350,7 +350,7 @@ def _unroll_text(result: ProgramResult, loops: Sequence[SourceLocation]) -> str:
     return f"; tracing unrolls the loop at {safe(', in it '.join(named))}" if named else ""
 
 
-def _made_by(made_by: Sequence[LineOperations]) -> dict[SourceLocation, float]:
+def _main_lines(made_by: Sequence[LineOperations]) -> dict[SourceLocation, float]:
     """Return the lines that made a clear part of a program's operations, and each part, largest first."""
     of_line = totals((made.location, made.share) for made in made_by)
     most = sorted(of_line.items(), key=lambda item: -item[1])[:_LINES_NAMED]

@@ -163,7 +163,7 @@ class Profiler(Navigator, keys="app"):
             """Writes what the terminal does not show yet: Textual draws a box whole, some of it twice."""
 
             def write(self, data: str) -> None:
-                if changes := cells.changed(data):
+                if changes := cells.changes(data):
                     super().write(changes)
 
         return usual if os.name == "nt" else ChangesDriver  # there Textual writes in pieces

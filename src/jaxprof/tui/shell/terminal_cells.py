@@ -82,7 +82,7 @@ class ScreenCells:
         self._rows.clear()
         self._cursor = None
 
-    def changed(self, data: str) -> str:
+    def changes(self, data: str) -> str:
         """Return `data` without what changes nothing on the terminal."""
         written: list[str] = []
         row, column, style = *self._wanted, ""
