@@ -60,7 +60,7 @@ def looks(written):
                 elif part in OFF:
                     style = {kind: value for kind, value in style.items() if kind not in OFF[part]}
                 else:
-                    kind = "fg" if re.match(r"3|9\d", part) else "bg" if re.match(r"4\d|10\d", part) else part
+                    kind = "fg" if re.match(r"[39]\d", part) else "bg" if re.match(r"4\d|10\d", part) else part
                     style = {**style, kind: part}
     return cells
 
