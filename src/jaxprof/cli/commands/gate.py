@@ -211,7 +211,8 @@ def find_base(target: Target, word: str | None) -> Iterator[FoundBase]:
 
     def is_revision(name: str | None) -> bool:
         nonlocal problem
-        return _no_revision(target, name) is None
+        problem = _no_revision(target, name)
+        return problem is None
 
     if word is None:
         base = Target(_HEAD, Kind.REVISION if is_revision(None) else Kind.NOTHING)
