@@ -73,6 +73,20 @@ def test_a_run_for_the_whole_and_one_for_each_program(tmp_path):
     }  # fmt: skip
 
 
+def test_a_gpu_without_a_name_is_known_by_its_figures(tmp_path):
+    def kind(memory_size):
+        device, launches = gpu_planes()
+        device.stats["memory_size"] = memory_size
+        path = tmp_path / "host.xplane.pb"
+        path.write_bytes(space_bytes([device, launches]))
+        session = Session(HEADER)
+        import_profile(path, "r1", lambda event: session.apply(replace(event, run=event.run or "r1")))
+        return session.runs["r1"].environment.devices[0].get("kind")
+
+    assert kind(84_978_434_048) == "H100 SXM, by its figures"
+    assert kind(90_000_000_000) is None
+
+
 class TestTimeline:
     def test_what_is_left_out_is_not_idle(self, tmp_path):
         """Of 100 kernels of 1 us on end and two of 50, three are kept: the stream was busy all the time."""

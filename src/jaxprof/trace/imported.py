@@ -9,7 +9,7 @@ well. Runs that are made here are named `program:N`; the client gives them their
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -176,6 +176,8 @@ def _environment(trace: Trace) -> EnvironmentRead:
             known["flops_per_second"] = peak * 1e12
         if isinstance(peak := facts.get("peak_hbm_bw_gigabytes_per_second"), float) and peak > 0:
             known["memory_bytes_per_second"] = peak * 1e9
+        if "kind" not in known and (named := _named_by_figures(facts)):
+            known["kind"] = named
         devices.append(known)
     return EnvironmentRead(
         python="",
@@ -184,6 +186,17 @@ def _environment(trace: Trace) -> EnvironmentRead:
         jaxlib=trace.notes.get("jaxlib_version"),
         devices=devices,
     )
+
+
+def _named_by_figures(facts: Mapping[str, Any]) -> str:
+    """Return the kind of a GPU whose profile has its figures and not its name, as those of ROCm do; empty if no device
+    has them, or several have."""
+    from jaxprof.hlo.kernels.cost.peaks import device_of_figures
+
+    numbers = [facts.get(name) for name in ("core_count", "memory_size", "memory_bandwidth")]
+    cores, size, bandwidth = (number if isinstance(number, int) else 0 for number in numbers)
+    device = device_of_figures(str(facts.get("device_vendor", "")), cores, size, bandwidth) if cores and size else None
+    return f"{device.title}, by its figures" if device is not None else ""
 
 
 _FACTS = {

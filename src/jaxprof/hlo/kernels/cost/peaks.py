@@ -7,8 +7,9 @@ Rates are dense (no structured sparsity), at boost clock, as the vendor states t
 rarely reaches them. `matrix` rates are those of matrix units (tensor cores, MFMA, MXU), `vector` rates those of
 everything else. A rate that the vendor does not publish is absent, never guessed. `devices.json` beside this
 file has the figures of each chip: memory in GiB (which vendors write as GB), bandwidths in GB/s (of all links to
-neighbours, in one direction), rates in TFLOP/s, other names for the command line, and a pattern for the names that
-drivers and JAX report (`device_kind`), which fits no other row. To add a device, add an entry.
+neighbours, in one direction), rates in TFLOP/s, other names for the command line, a pattern for the names that drivers
+and JAX report (`device_kind`), which fits no other row, and the number of multiprocessors or compute units of a GPU. To
+add a device, add an entry.
 
 The roofline is that of Williams, Waterman and Patterson (CACM 52(4), 2009): a kernel that computes F FLOPs and moves B
 bytes takes at least max(F / peak, B / bandwidth), by the vendor's ceilings or those measured on the machine. It is a
@@ -145,6 +146,30 @@ def device_of_kind(kind: str) -> DevicePeaks | None:
     """Return the row for JAX's `device_kind` (`NVIDIA H100 80GB HBM3`, `TPU v5 lite`); None if the table has none."""
     named = (name for name, row in ROWS.items() if re.search(row["reported"], kind, re.IGNORECASE))
     return next((DEVICES[name] for name in named), None)
+
+
+def device_of_figures(vendor: str, core_count: int, memory_bytes: int, bandwidth: int) -> DevicePeaks | None:
+    """Return the one GPU that has these figures, which XLA's profiler writes of it also where it writes no name:
+    multiprocessors, bytes, and bytes per second, 0 if unknown. None if no row, or more than one, has them."""
+    fitting = [
+        DEVICES[name]
+        for name, row in ROWS.items()
+        if row["vendor"].casefold() == vendor.casefold()
+        and core_count == (row.get("core_count") or row.get("target", {}).get("config", {}).get("core_count"))
+        and abs(memory_bytes / DEVICES[name].memory_bytes - 1) < _FIGURES_DIFFER
+        and (not bandwidth or _is_bandwidth(bandwidth, row))
+    ]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+_FIGURES_DIFFER = 0.03
+"""What separates a device's own figures from the vendor's: an H200 says 4.92 of 4.8 TB/s. The nearest other devices, an
+A100 on PCIe beside one on SXM, differ by 0.05."""
+
+
+def _is_bandwidth(bandwidth: int, row: Mapping[str, Any]) -> bool:
+    # The profiler counts two transfers a clock of the memory; the HBM of AMD's MI300 makes four.
+    return any(abs(bandwidth * factor / (row["bandwidth"] * _GB) - 1) < _FIGURES_DIFFER for factor in (1, 2))
 
 
 @frozen
