@@ -193,9 +193,9 @@ def _named_by_figures(facts: Mapping[str, Any]) -> str:
     has them, or several have."""
     from jaxprof.hlo.kernels.cost.peaks import device_of_figures
 
-    numbers = [facts.get(name) for name in ("core_count", "memory_size", "memory_bandwidth")]
-    cores, size, bandwidth = (number if isinstance(number, int) else 0 for number in numbers)
-    device = device_of_figures(str(facts.get("device_vendor", "")), cores, size, bandwidth) if cores and size else None
+    numbers = [facts.get(name) for name in ("core_count", "memory_size", "memory_bandwidth", "clock_rate")]
+    cores, size, bandwidth, kilohertz = (number if isinstance(number, int) else 0 for number in numbers)
+    device = device_of_figures(str(facts.get("device_vendor", "")), cores, size, bandwidth, kilohertz * 1000)
     return f"{device.title}, by its figures" if device is not None else ""
 
 

@@ -141,34 +141,24 @@ def test_what_jax_calls_a_device_finds_its_row():
         assert device_of_kind(kind) is (DEVICES[name] if name else None)
 
 
-@pytest.mark.parametrize(
-    ("vendor", "cores", "gibibytes", "gigabytes_per_second", "name"),
-    [
-        ("Nvidia", 132, 79.14, 3352.3, "h100"),
-        ("Nvidia", 132, 139.8, 4916.7, "h200"),
-        ("Nvidia", 132, 139.8, 0, "h200"),
-        ("Nvidia", 108, 39.4, 1555, "a100-40gb"),
-        ("AMD", 304, 191.98, 2662.4, "mi300x"),
-        ("Nvidia", 108, 79.1, 1935, None),
-        ("Nvidia", 142, 44.5, 960, None),
-        ("AMD", 132, 79.14, 3352.3, None),
-        ("AMD", 256, 288, 4000, None),
-    ],
-    ids=[
-        "H100",
-        "H200",
-        "no bandwidth",
-        "A100",
-        "MI300X",
-        "A100 PCIe",
-        "RTX 6000 Ada",
-        "vendor",
-        "MI350X or MI355X",
-    ],
-)
-def test_a_gpu_by_its_figures(vendor, cores, gibibytes, gigabytes_per_second, name):
-    found = device_of_figures(vendor, cores, int(gibibytes * 2**30), int(gigabytes_per_second * 1e9))
-    assert found is (DEVICES[name] if name else None)
+def test_a_gpu_by_its_figures():
+    for vendor, cores, gibibytes, gigabytes_per_second, gigahertz, name in (row.split() for row in """
+        Nvidia  132   79.14  3352.3  1.98  h100
+        Nvidia  132  139.8   4916.7  1.98  h200
+        Nvidia  132  139.8      0    0     h200
+        Nvidia  108   39.4   1555    1.41  a100-40gb
+        AMD     304  191.98  2662.4  2.1   mi300x
+        AMD     256  287.98  4096    2.4   mi355x
+        AMD     256  287.98  4096    2.2   mi350x
+        AMD     256  287.98  4096    0     -
+        AMD     132   79.14  3352.3  1.98  -
+        Nvidia  108   79.1   1935    1.41  -
+        Nvidia  142   44.5    960    2.5   -
+        Nvidia    0    0        0    0     -
+    """.strip().splitlines()):  # fmt: skip
+        bandwidth, clock = float(gigabytes_per_second) * 1e9, float(gigahertz) * 1e9
+        found = device_of_figures(vendor, int(cores), int(float(gibibytes) * 2**30), int(bandwidth), int(clock))
+        assert found is DEVICES.get(name), (vendor, cores, gibibytes)
 
 
 _SCATTER = "ROOT s = f32[100,8] scatter(p0, p1, p2), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply="

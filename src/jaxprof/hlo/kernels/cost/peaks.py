@@ -148,28 +148,29 @@ def device_of_kind(kind: str) -> DevicePeaks | None:
     return next((DEVICES[name] for name in named), None)
 
 
-def device_of_figures(vendor: str, core_count: int, memory_bytes: int, bandwidth: int) -> DevicePeaks | None:
-    """Return the one GPU that has these figures, which XLA's profiler writes of it also where it writes no name:
-    multiprocessors, bytes, and bytes per second, 0 if unknown. None if no row, or more than one, has them."""
+def device_of_figures(
+    vendor: str, core_count: int, memory_bytes: int, bandwidth: int = 0, clock_hertz: int = 0
+) -> DevicePeaks | None:
+    """Return the one GPU with these figures, which XLA's profiler writes also where it writes no name: multiprocessors,
+    bytes, bytes per second, and the highest clock; the last two are 0 if unknown. None if no row has them, or several.
+    """
     fitting = [
         DEVICES[name]
         for name, row in ROWS.items()
         if row["vendor"].casefold() == vendor.casefold()
         and core_count == (row.get("core_count") or row.get("target", {}).get("config", {}).get("core_count"))
-        and abs(memory_bytes / DEVICES[name].memory_bytes - 1) < _FIGURES_DIFFER
-        and (not bandwidth or _is_bandwidth(bandwidth, row))
+        and _is_near(memory_bytes, DEVICES[name].memory_bytes)
+        # the profiler counts two transfers for each clock of a memory, and that of AMD's MI300 makes four
+        and (not bandwidth or any(_is_near(bandwidth * factor, row["bandwidth"] * _GB) for factor in (1, 2)))
+        and ("clock_rate_ghz" not in row or _is_near(clock_hertz, row["clock_rate_ghz"] * 1e9))
     ]
     return fitting[0] if len(fitting) == 1 else None
 
 
-_FIGURES_DIFFER = 0.03
-"""What separates a device's own figures from the vendor's: an H200 says 4.92 of 4.8 TB/s. The nearest other devices, an
-A100 on PCIe beside one on SXM, differ by 0.05."""
-
-
-def _is_bandwidth(bandwidth: int, row: Mapping[str, Any]) -> bool:
-    # The profiler counts two transfers a clock of the memory; the HBM of AMD's MI300 makes four.
-    return any(abs(bandwidth * factor / (row["bandwidth"] * _GB) - 1) < _FIGURES_DIFFER for factor in (1, 2))
+def _is_near(figure: float, stated: float) -> bool:
+    """Return whether a device's own figure is the vendor's: an H200 says 4.92 of 4.8 TB/s, and of two devices with as
+    many multiprocessors and bytes, an A100 on PCIe and one on SXM, the bandwidths differ by 5 %."""
+    return abs(figure / stated - 1) < 0.03
 
 
 @frozen
