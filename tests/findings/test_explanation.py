@@ -81,7 +81,7 @@ def captured_program():
 
 UNSEEN = made.line(88, 0.9, "host_busy", "jnp.sin()", kind="dispatch")
 """A line of a loop that no finding is about."""
-HALF_IDLE = [e.StepsDevice(device="gpu:0", busy_seconds=4e-3, span_seconds=8e-3)]
+MOSTLY_IDLE = [e.StepsDevice(device="gpu:0", busy_seconds=4e-3, span_seconds=0.8)]
 DOUBT = e.TrustReported(
     run="r1", kind="imported", rows=[e.TrustCheck(code="sum", verdict="doubt", message="busy for 20%")]
 )
@@ -138,9 +138,9 @@ def to_explain():
         "a refused allocation": sessions.whole(),
         "a doubt about two runs": run_of(MENDED, *warned("r1", "r2")),
         "what JAX announced is in both ends of an interval": single_operations(),
-        "a profile costs the time of its devices": fold(sessions.HEADER, profile(DOUBT)),
-        "what devices did not do is a part of their time": fold(
-            sessions.HEADER, changed(profile(), e.StepsMeasured, devices=HALF_IDLE)
+        "findings in a profile cost the time of its kernels": fold(sessions.HEADER, profile(DOUBT)),
+        "what devices did not do is no part of that": fold(
+            sessions.HEADER, changed(profile(), e.StepsMeasured, devices=MOSTLY_IDLE)
         ),
         "what a recorded program captured is a part of its device time": captured_program(),
         "a call on a GPU that is bound by its dispatch": on_gpu(630e-6, 400e-6, 1e-4),

@@ -13,9 +13,9 @@ from typing import Literal, TypeAlias
 from jaxprof.base.values import frozen
 from jaxprof.events import SourceLocation
 
-Scope: TypeAlias = Literal["program", "call", "compile", "profile", "steps", "module"]
-"""What a cost is a part of: the wall time of a program, one call of a measured function, one compilation, the devices'
-time in a profile, the steps of a profile, or one call of a compiled module."""
+Scope: TypeAlias = Literal["program", "call", "compile", "profile", "kernels", "steps", "module"]
+"""What a cost is a part of: the wall time of a program, one call of a measured function, one compilation, a profile,
+the time of its kernels, its steps, or one call of a compiled module."""
 _NEARLY_ALL = 0.9
 """Share of a cost from which the saving is not clearly less."""
 

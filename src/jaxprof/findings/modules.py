@@ -288,21 +288,18 @@ def weights_of_call(session: Session, run: Run, module: Module) -> KernelWeights
 
 
 def weights_of_profile(session: Session, run: Run, program: ProgramResult | None) -> KernelWeights:
-    """Return the kernels of a program of a profile as parts of its devices' time, or of a capture window as parts of
-    the recorded program's."""
-    from jaxprof.analysis.timeline.profile import device_steps
-
+    """Return the kernels of a program of a profile as parts of the time of all its kernels, or of a capture window as
+    parts of the recorded program's."""
     captured = measure_kernels(session, run.id)
     imported = [each for each in session.runs.values() if each.plan.how == IMPORTED]
     rows = [row for each in imported if IMPORTED in each.measured for row in each.measured[IMPORTED].rows]
-    spans = (device.span_seconds for each in imported for device in device_steps(each.steps))
     whole = sum(row.self_seconds for row in rows) / (len({row.device for row in rows}) or 1)
     kernels = reversed(captured.kernels) if captured is not None else ()
     return KernelWeights(
-        scope="profile" if program is None else "program",
+        scope="kernels" if program is None else "program",
         shares={kernel.name: kernel.share for kernel in kernels if kernel.share is not None},
         seconds=whole if program is None else program.states["device_busy"],
-        scope_seconds=program.wall_seconds if program is not None else max(filter(None, spans), default=None),
+        scope_seconds=program.wall_seconds if program is not None else None,
         estimate=program is not None,
     )
 

@@ -44,7 +44,8 @@ _SCOPES = {
     "program": "of the wall time",
     "call": "of a call",
     "compile": "of the compile",
-    "profile": "of the devices' time",
+    "profile": "of the profile",
+    "kernels": "of the kernels' time",
     "steps": "of the steps",
     "module": "of a call",
 }
