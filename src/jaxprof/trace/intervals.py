@@ -134,7 +134,8 @@ def union_by_group(groups: Ints, starts: Ints, durations: Ints, count: int) -> I
     for rows in some_groups(groups, by_group(groups, starts, count)):
         group, begin = groups[rows], starts[rows]
         end = begin + durations[rows]
-        np.add.at(total, group, np.maximum(0, end - latest_end_before(group, begin, end)))
+        first = np.flatnonzero(np.diff(group, prepend=-1))
+        total[group[first]] = np.add.reduceat(np.maximum(0, end - latest_end_before(group, begin, end)), first)
     return total
 
 
@@ -179,20 +180,16 @@ def extents_by_group(groups: Ints, starts: Ints, ends: Ints, count: int) -> tupl
 
 def medians_by_group(groups: Ints, values: Ints, count: int) -> tuple[NDArray[np.float64], Ints, Ints]:
     """Return median, least and greatest value of each group; NaN and 0 for an empty one."""
-    # To sort values within their groups is many times as fast as to find an order for them.
     value = values[np.argsort(groups.astype(np.uint16) if count <= 1 << 16 else groups, kind="stable")]
     numbers = np.bincount(groups, minlength=count)
-    first = np.concatenate([[0], np.cumsum(numbers)[:-1]]).astype(np.int64)
-    for begin, number in zip(first.tolist(), numbers.tolist(), strict=True):
-        value[begin : begin + number].sort()
-    there = numbers > 0
     median = np.full(count, np.nan)
     least, greatest = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    low = first[there] + (numbers[there] - 1) // 2
-    high = first[there] + numbers[there] // 2
-    median[there] = (value[low] + value[high]) / 2
-    least[there] = value[first[there]]
-    greatest[there] = value[first[there] + numbers[there] - 1]
+    for group, own in enumerate(np.split(value, np.cumsum(numbers)[:-1])):
+        if number := len(own):
+            middle = (number - 1) // 2, number // 2
+            own.partition((0, *middle, number - 1))  # a fifth of the time of a sort
+            median[group] = (own[middle[0]] + own[middle[1]]) / 2
+            least[group], greatest[group] = own[0], own[-1]
     return median, least, greatest
 
 
