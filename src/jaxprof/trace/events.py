@@ -68,10 +68,14 @@ class StatColumn:
         """Set the values of these rows, which follow the `tag` at `at` and end before `end`."""
         values, content = varints(data, at + 1)
         numbers = values.view(np.int64)
-        sort = _REFERENCE if tag == STAT_REFERENCE << 3 else _TEXT if tag in (TEXT_TAG, BYTES_TAG) else _NUMBER
-        if sort == _TEXT:
+        if tag in (TEXT_TAG, BYTES_TAG):
             bounds = zip(content.tolist(), _behind(content, values, end).tolist(), strict=True)
             numbers[:] = [_TEXTS + self.plane.space.number_of_text(*each) for each in bounds]
+        self.set(rows, tag, numbers)
+
+    def set(self, rows: Ints, tag: int, numbers: Ints | Bytes) -> None:
+        """Set the values of these rows, which follow the `tag`."""
+        sort = _REFERENCE if tag == STAT_REFERENCE << 3 else _TEXT if tag in (TEXT_TAG, BYTES_TAG) else _NUMBER
         # A slice is written faster than rows one by one.
         where = slice(rows[0], rows[-1] + 1) if rows[-1] - rows[0] == len(rows) - 1 else rows
         self.number[where], self.sort[where] = numbers, sort
@@ -291,13 +295,28 @@ class Events:
                 wrong |= word & bits ^ value
         same = wrong == 0
         alike[alike] = same
-        found, copied, offsets = rows[alike], copies.view(np.uint8), np.flatnonzero(same) * width
-        for number, tag, value, after in layout[1]:
-            if (column := self._stat_of_block(number, before)) is not None:
-                # A text is read by its place in the file.
-                data, starts = (self._data, at[found]) if tag in (TEXT_TAG, BYTES_TAG) else (copied, offsets)
-                column.read(data, found, tag, starts + value, starts + after)
+        found, copied = rows[alike], (copies if same.all() else copies[same]).view(np.uint8).reshape(-1, width)
+        for number, tag, value, after in layout[1] if len(found) else ():
+            column = self._stat_of_block(number, before)
+            if column is not None and tag in (TEXT_TAG, BYTES_TAG):  # a text is read by its place in the file
+                column.read(self._data, found, tag, at[found] + value, at[found] + after)
+            elif column is not None:
+                column.set(found, tag, _varints_of_rows(copied, value + 1, after))
         return alike
+
+
+def _varints_of_rows(table: Bytes, begin: int, end: int) -> Ints | Bytes:
+    """Return the varint between two columns of each row; those that equal the one above, as ids of runs do, are read
+    once."""
+    if (first := table[:, begin]).max() < 0x80:
+        return first
+    count, width = table.shape
+    # Eight bytes at a time: those before a short number make rows look new, and nothing more.
+    places = {max(end - 8, 0), begin if end - begin > 8 else max(end - 8, 0)}
+    parts = [np.ndarray((count,), "<u8", table, place, (width,)) for place in places]
+    new = np.flatnonzero(np.logical_or.reduce([np.append(True, part[1:] != part[:-1]) for part in parts]))
+    values: Ints = varints(table.reshape(-1), new * width + begin)[0].view(np.int64)
+    return np.repeat(values, np.diff(new, append=count))
 
 
 def _layout(blob: Blob, begin: int, end: int) -> tuple[bytes, list[tuple[int, int, int, int]]] | None:
