@@ -193,14 +193,14 @@ class TestFolders:
         assert warning.message == "this is the profile of a; the recording also has b"
 
 
-def line(events, seed, long=0.001):
-    """Events with statistics in them, which have the same tag; a share of `long` ones."""
+def line(events, seed, long=0.001, first=3, offsets=True, value=300):
+    """Events with statistics in them, which have the same tag; a share of `long` ones. Statistics are below `value`."""
     random = np.random.default_rng(seed)
     out = bytearray()
     for _ in range(events):
-        content = number(1, 3) + number(2, int(random.integers(1 << 40)))
+        content = number(1, first) + (number(2, int(random.integers(1 << 40))) if offsets else number(3, 7))
         for _ in range(int(random.integers(7))):
-            content += nested(4, number(1, 9) + number(7, int(random.integers(300))))
+            content += nested(4, number(1, 9) + number(7, int(random.integers(value))))
         if random.random() < long:
             content += nested(4, bytes(int(random.integers(200, 40_000))))
         out += nested(4, content)
@@ -231,6 +231,15 @@ def test_a_long_line_is_walked_and_found_whole(monkeypatch):
     raw = line(12_000, 5, long=0)
     starts, end = lanes.event_starts(raw, np.frombuffer(raw + bytes(PADDING), np.uint8), 0, len(raw))
     assert (len(starts), end) == (12_000, len(raw))
+
+
+@pytest.mark.parametrize("form", [{"first": 700}, {"offsets": False}, {"value": 17}, {"first": 1 << 20}])
+def test_walks_begin_at_events_of_any_form(form):
+    raw = line(9_000, 6, long=0, **form)
+    found, singly = begins(raw)
+    assert found == singly
+    starts, _ = lanes.event_starts(raw, np.frombuffer(raw + bytes(PADDING), np.uint8), 0, len(raw))
+    assert len(starts) > 8_000  # not cut short by a guess that was wrong
 
 
 def test_a_line_with_long_events_is_found_whole():

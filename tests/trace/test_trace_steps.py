@@ -220,6 +220,12 @@ class TestOpsOnThreads:
         rows = op_times(read(on_cpu(t=events)))
         assert [(row.module, row.count) for row in rows] == [("jit_f", 1), ("jit_g", 1)]
 
+    @pytest.mark.parametrize("ids", [[5], [300, 300, 301], [-1, -1, -2, 4], [-2_000_000_000, -1_999_999_999, 1 << 40]])
+    def test_runs_have_the_ids_that_events_name(self, ids):
+        runs = [ids[number // 7 % len(ids)] for number in range(60)]
+        lanes = read(on_cpu(t=[op("dot", 9 * number, 5, run_id=run) for number, run in enumerate(runs)])).op_lanes()
+        assert [number for lane in lanes for number in lane.executions.tolist()] == runs
+
     def test_numbers_count_up_and_far_times_do_not_matter(self):
         for seed in range(20):
             random = np.random.default_rng(seed)
