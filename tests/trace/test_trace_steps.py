@@ -208,10 +208,27 @@ def test_slices_are_divided_by_how_often_an_op_runs(often, is_sort, expected):
     op, starts = np.array([0, 1, 0, 0, 1, 0]), np.arange(0, 60, 10)
     one = np.ones(6, np.int64)
     found = op_executions(
-        one, one, op, starts, starts + 5, lambda ops: (np.array([often, 0]), np.array([is_sort, False]))
+        one, one, op, starts, starts + 5, lambda ops: (np.array([often, 0]), np.array([is_sort, False])), one > 0
     )
     assert found[op == 0].tolist() == expected
     assert len({*found[op == 1].tolist()}) == 2
+
+
+def test_slices_that_are_known_to_lie_apart_are_found_the_same():
+    random = np.random.default_rng(4)
+    for ops in (np.arange(60) % 3, random.integers(0, 3, 60)):
+        runs, starts, asked = (
+            random.integers(1, 4, 60),
+            np.arange(0, 600, 10),
+            (np.array([5, 0, 3]), np.array([True] * 3)),
+        )
+        found = [
+            op_executions(np.zeros(60, np.int64), runs, ops, starts, starts + 5, lambda _, asked=asked: asked, apart)
+            for apart in (np.ones(3, np.bool_), np.zeros(3, np.bool_))
+        ]
+        assert (
+            len(set(zip(*(each.tolist() for each in found), strict=True))) == found[0].max() + 1 == found[1].max() + 1
+        )
 
 
 class TestOpsOnThreads:
@@ -232,10 +249,12 @@ class TestOpsOnThreads:
             count = random.integers(1, 13)
             runs, ops = random.integers(0, 3, (2, count))
             starts, by_hlo = random.integers(0, 51, count), (np.array([2, 0, 3]), random.random(3) < 0.5)
-            program = np.zeros(count, np.int64)
-            near = op_executions(program, runs, ops, starts, starts + 5, lambda _, by_hlo=by_hlo: by_hlo)
+            program, no = np.zeros(count, np.int64), np.zeros(3, np.bool_)
+            near = op_executions(program, runs, ops, starts, starts + 5, lambda _, by_hlo=by_hlo: by_hlo, no)
             assert sorted(set(near.tolist())) == list(range(int(near.max()) + 1)), seed
-            far = op_executions(program, runs, ops, starts << 55, (starts + 5) << 55, lambda _, by_hlo=by_hlo: by_hlo)
+            far = op_executions(
+                program, runs, ops, starts << 55, (starts + 5) << 55, lambda _, by_hlo=by_hlo: by_hlo, no
+            )
             assert far.tolist() == near.tolist(), seed
 
 

@@ -54,6 +54,8 @@ from jaxprof.trace.passes import compile_passes
 from jaxprof.trace.steps import Steps, steps_of
 from jaxprof.trace.trust import trust_rows
 
+_ByHlo = Callable[[list[int]], tuple[Ints, Flags]]
+
 
 def op_times(trace: Trace) -> list[KernelTimes]:
     """Return the table, longest self time first. Times of an execution on a CPU are those in which at least one thread
@@ -83,24 +85,25 @@ def _of_device(trace: Trace, device: str, launches: dict[tuple[str, int], Kernel
     )
     # Kernels of one stream may overlap without one holding the other.
     own = join(lane.durations if lane.kind == "stream" else self_times(lane.starts, lane.durations) for lane in lanes)
+    total = np.bincount(group, weights=length.astype(np.float64), minlength=count)
+    wall = union_by_group(group, begin, length, count)
     once, took = group, length
     if lanes[0].kind == "thread":
         # On a CPU an execution takes as long as at least one of its slices runs.
         _, program_of = trace.programs_of_ops()
         runs = join(lane.executions for lane in lanes)
-        which = op_executions(program_of[group], runs, group, begin, begin + length, lambda ops: _by_hlo(trace, ops))
+        ends, apart = begin + length, total == wall
+        apart[group[length == 0]] = False
+        which = op_executions(program_of[group], runs, group, begin, ends, lambda ops: _by_hlo(trace, ops), apart)
         slices = np.bincount(which)
-        once = np.zeros(len(slices), np.int64)
-        took = np.zeros(len(slices), np.int64)
-        once[which], took[which] = group, length
         several = slices[which] > 1
         if several.any():
+            once, took = np.zeros((2, len(slices)), np.int64)
+            once[which], took[which] = group, length
             groups, part = distinct(which[several])
             took[groups] = union_by_group(part, begin[several], length[several], len(groups))
     numbers = np.bincount(once, minlength=count)
-    total = np.bincount(group, weights=length.astype(np.float64), minlength=count)
     self_total = np.bincount(group, weights=own.astype(np.float64), minlength=count)
-    wall = union_by_group(group, begin, length, count)
     median, least, greatest = medians_by_group(once, took, count)
     return [
         KernelTimes(
@@ -122,9 +125,7 @@ def _of_device(trace: Trace, device: str, launches: dict[tuple[str, int], Kernel
     ]
 
 
-def op_executions(
-    program: Ints, run: Ints, op: Ints, starts: Ints, ends: Ints, by_hlo: Callable[[list[int]], tuple[Ints, Flags]]
-) -> Ints:
+def op_executions(program: Ints, run: Ints, op: Ints, starts: Ints, ends: Ints, by_hlo: _ByHlo, apart: Flags) -> Ints:
     """Return for each slice the number of its execution, from 0 on. All columns have one length.
 
     XLA:CPU runs an op as one task on one thread, so a slice is an execution, also in a loop, which may go on in another
@@ -132,7 +133,7 @@ def op_executions(
     run of its program may therefore be parts of one execution where they overlap, or where no other op comes between
     them. `by_hlo` returns for ops with such neighbours how often each runs in a run of its program (0: unknown), by
     which the slices are divided, and whether it is a sort, whose neighbours are parts if they cannot be divided. A
-    slice without a run (`run` 0) is an execution of its own.
+    slice without a run (`run` 0) is an execution of its own. `apart` says of which ops no slices overlap.
     """
     if not len(op):
         return np.zeros(0, np.int64)
@@ -142,7 +143,12 @@ def op_executions(
     often, is_sort = np.zeros(int(op.max()) + 1, np.int64), np.zeros(int(op.max()) + 1, np.bool_)
     count = 0
     for slices in some_groups(runs, by_group(runs, starts, int(runs.max()) + 1)):
-        pair = _pairs(runs[slices], op[slices])
+        of_slices = op[slices]
+        if not asked and apart[of_slices].all() and (of_slices[1:] != of_slices[:-1]).all():
+            numbers[slices] = np.arange(count, count + len(slices))
+            count += len(slices)
+            continue
+        pair = _pairs(runs[slices], of_slices)
         rows = by_group(pair, np.arange(len(pair)), int(pair.max()) + 1)
         pair, position = pair[rows], slices[rows]
         new = np.diff(pair, prepend=-1) != 0
