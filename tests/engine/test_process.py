@@ -40,6 +40,20 @@ def test_engine_start_makes_only_jaxprof_importable(start, tmp_path):
     assert child.process.stdout.read() == b'{"type": "answer"}\n', "what user code prints is not among the events"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
+@pytest.mark.process
+def test_profile_is_read_without_threads_for_products(tmp_path):
+    program = (
+        "import os; from jaxprof.engine.main import OpenTraceRequest, RunControl, open_trace\n"
+        "open_trace(OpenTraceRequest(path='none'), lambda event: None, RunControl())\n"
+        "import numpy; print(len(os.listdir('/proc/self/task')))"
+    )
+    environment = {name: value for name, value in os.environ.items() if "THREADS" not in name}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path, env=environment)
+    assert done.stdout == "1\n"
+
+
 @pytest.mark.process
 def test_devices_are_answered_as_data(start):
     child = start(environment={"XLA_FLAGS": "--xla_force_host_platform_device_count=2"})
