@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +21,7 @@ import test_slow_forms
 import test_trials
 from explained_sessions import MENDED, codes, compared, explained, on_gpu, run_of, steps, unknown
 
-from analysis.made_runs import planned, run, session
+from analysis.made_runs import hlo_text, planned, run, session
 from jaxprof import events as e
 from jaxprof.analysis.runs.run_result import result
 from jaxprof.base.errors import UsageError
@@ -58,6 +59,26 @@ def captured(**parts):
     """What is said of a profile of ten steps of 1 ms on a GPU."""
     plan = planned("r2", variant="profile", how="imported", device="gpu:0")
     return said(lambda: session(plan, steps("gpu", **parts)))
+
+
+def of_one_line(count, lines):
+    """What is said of a profile of so many programs, of which each computes so many lines."""
+    program = """HloModule f, is_scheduled=true
+ENTRY %f (p: f32[64]) -> f32[64] {
+  %p = f32[64]{0} parameter(0)
+  %sine.1 = f32[64]{0} sine(%p), metadata={source_file="/home/me/f.py" source_line=FIRST}
+  ROOT %tanh.2 = f32[64]{0} tanh(%sine.1), metadata={source_file="/home/me/f.py" source_line=LAST}
+}
+"""
+    events = [planned("r0", variant="profile", how="imported", device="gpu:0"), *steps("gpu", run="r0")]
+    for number in range(1, count + 1):
+        events += [
+            planned(f"r{number}", workload=f"jit_f{number}", variant="profile", how="imported", device="gpu:0"),
+            hlo_text(program.replace("FIRST", f"{number}1").replace("LAST", f"{number}{lines}"), f"r{number}"),
+            e.CaptureTaken(run=f"r{number}", kind="imported", platform="gpu", calls=10),
+            replace(sessions.kernels(sine_1=1e-3, tanh_2=1e-3), run=f"r{number}", kind="imported"),
+        ]
+    return said(lambda: session(*events))
 
 
 def slow_kernel(times):
@@ -166,6 +187,7 @@ PAIRS = {
     "launch_gaps": (captured(launch_gaps=2e-4), captured(launch_gaps=5e-5)),
     "exposed_collectives": (captured(collectives_exposed=2e-4), captured(collectives_exposed=5e-5)),
     "copies_in_steps": (captured(transfers=2e-4), captured(transfers=5e-5)),
+    "separate_programs": (of_one_line(4, lines=1), of_one_line(4, lines=2)),
     "compiles_in_profile": (compiling(4.0), compiling(0.9)),
     "slow_kernel": (said(lambda: slow_kernel(5)), said(lambda: slow_kernel(3))),
     "run_failed": (ended("failed", "ValueError: no"), ended("ok")),

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
+from jaxprof.analysis.kernels.measured import measure_kernels
 from jaxprof.analysis.target import command
 from jaxprof.base.grouping import grouped
 from jaxprof.base.text import safe
-from jaxprof.base.units import counted, percent, seconds
-from jaxprof.events import IdleCause
+from jaxprof.base.units import and_more, counted, percent, seconds
+from jaxprof.events import IdleCause, KernelsMeasured, SourceLocation
 from jaxprof.events.finding import CatalogueEntry, Finding, Scope
 from jaxprof.findings import Abstention
 from jaxprof.findings.modules import SLOW_KERNEL
-from jaxprof.session import Run
+from jaxprof.session import Run, Session
+from jaxprof.session.run import IMPORTED
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.kernels import MeasuredKernel
+    from jaxprof.hlo.kernels.origin import HloSourceLocation
 
 _WORTH = 0.1
 """Share of the steps from which a part of them is reported."""
@@ -29,7 +36,8 @@ _IDLE_FIXES = {
     "(jaxprof script FILE.py names what compiled again, and why).",
     "copy": "Place what stays the same on the device once, copy the next batch while the device works (jax.device_put "
     "ahead of the step), and fetch results less often.",
-    "launch": "Give each call more to do: several steps in lax.scan, fewer and larger arrays as arguments.",
+    "launch": "Give each call more to do: what runs outside jax.jit in one function under it, several steps in "
+    "lax.scan, fewer and larger arrays as arguments.",
     "wait": "Do not block in every step: keep results as arrays, and fetch them every N steps or after the loop.",
     "host": "Do it while the device works: prepare the next batch in a thread, worker processes or a queue, and log, "
     "plot or save less often.",
@@ -67,7 +75,58 @@ _COMPILES = _capture("compiles_in_profile", "the devices wait while programs are
     "of the program, and a loop that compiles again waits each time.",
     "Call each function once, with the shapes that it will get, before the profile or the loop begins.")  # fmt: skip
 _MODULES_NAMED = 3
-ENTRIES = (*(entry for entry, _, _ in _PARTS), _COMPILES, SLOW_KERNEL)
+_SEPARATE = _capture("separate_programs", "lines run as a program each",
+    "What is called outside jax.jit is a program for each operation: each has a dispatch of its own, and reads and "
+    "writes its arrays whole where one program would keep them in registers.",
+    "Put these lines into one function with jax.jit: XLA fuses them, and there is one dispatch.")  # fmt: skip
+_LEAST_SEPARATE = 4
+"""Fewest such programs: with fewer there is little to fuse."""
+_LEAST_CALLS = 2
+"""Calls from which a program belongs to what repeats, and not to the set-up."""
+_MOST_OPS = 8
+ENTRIES = (*(entry for entry, _, _ in _PARTS), _COMPILES, _SEPARATE, SLOW_KERNEL)
+
+
+def separate_programs(session: Session, runs: Iterable[Run], verify: str) -> Iterator[Finding]:
+    """Yield a finding about the programs of a profile that compute one line each and are called again and again, if
+    they are a large part of its kernels' time. Products and the like take as long in a larger program."""
+    small = [run for run in runs if IMPORTED in run.measured and _is_small(run.measured[IMPORTED])]
+    separate: list[tuple[Run, HloSourceLocation, list[MeasuredKernel]]] = []
+    for run in small if len(small) >= _LEAST_SEPARATE else ():
+        captured = measure_kernels(session, run.id)
+        if captured is None:
+            continue
+        timed = [(each, each.kernel) for each in captured.kernels if each.kernel is not None]
+        sources = {line for _, kernel in timed for line in kernel.sources}
+        fusible = [each for each, kernel in timed if not kernel.uses_matrix_units]
+        if len(sources) == 1 and fusible:
+            separate.append((run, sources.pop(), fusible))
+    kernels = [kernel for _, _, each in separate for kernel in each]
+    share = sum(kernel.share or 0.0 for kernel in kernels)
+    if len(separate) < _LEAST_SEPARATE or share < _WORTH:
+        return
+    longest = sorted(separate, key=lambda item: -sum(kernel.share or 0.0 for kernel in item[2]))
+    lines = dict.fromkeys(SourceLocation(line.file, line.line) for _, line, _ in longest)
+    names = list(dict.fromkeys(safe(run.plan.workload) for run, _, _ in longest))
+    took = sum(kernel.self_seconds / len(kernel.devices) for kernel in kernels)
+    found = Finding(
+        f"{counted(len(separate), 'program')} compute one line each, called one after another: "
+        f"{and_more(names, _MODULES_NAMED)}",
+        tuple(lines),
+        scope="kernels",
+        seconds=took,
+        share=share,
+        at_most=True,
+        verify=verify,
+        run=longest[0][0].id,
+    )
+    yield _SEPARATE.complete(found)
+
+
+def _is_small(measured: KernelsMeasured) -> bool:
+    """Return whether a program that is called again may be of one line: the HLO of others need not be read."""
+    ops = {row.name for row in measured.rows}
+    return (measured.calls or 0) >= _LEAST_CALLS and 0 < len(ops) <= _MOST_OPS
 
 
 def compile_findings(run: Run, scope: Scope, verify: str) -> Iterator[Finding]:

@@ -28,7 +28,7 @@ from jaxprof.findings import (
     program_verification,
     run_verification,
 )
-from jaxprof.findings.captures import capture_abstentions, compile_findings, step_findings
+from jaxprof.findings.captures import capture_abstentions, compile_findings, separate_programs, step_findings
 from jaxprof.session import Run, Session
 from jaxprof.session.run import IMPORTED
 
@@ -394,6 +394,8 @@ def _of_profiles(session: Session, program: ProgramResult | None, name: str) -> 
         with_hlo += 1
         weights = weights_of_profile(session, run, program)
         yield from module_findings(session, module, weights, run, verify=verify)
+    if program is None:
+        yield from separate_programs(session, imported, verify)
     if not with_hlo:
         yield Abstention("no_hlo", "no HLO in the profile: its kernels have times, and no findings")
 
