@@ -385,6 +385,10 @@ PAIRS = {
 NEAR = {
     "an interrupt is no failure": ("program_failed", [ended(130, "")]),
     "a product takes as long in a compiled function": ("large_operations", [single("matmul"), *loop(*COPIES)]),
+    "a mean beside a compiled function is fused with nothing": (
+        "large_operations",
+        [single("mean"), made.compiled(), *loop(*COPIES, STEPPED)],
+    ),
     "a compiled function is no operation": ("large_operations", [single(), *loop(COPIES[0])]),
     "a few shapes of operations are those of layers": (
         "varying_shapes",
@@ -684,6 +688,8 @@ SAID = {
         loop(site({**PLACED, "state": "data", "kind": "data", "call": "jnp.array()"}, unchanging=True)),
     ),
     "sums of large arrays": ("large_operations", [single("add"), *loop(*COPIES)]),
+    "sums beside a compiled function": ("large_operations", [single("add"), made.compiled(), *loop(*COPIES, STEPPED)]),
+    "means where nothing is compiled": ("large_operations", [single("mean"), *loop(*COPIES)]),
     "one short batch": ("varying_shapes", again("shape", 1, compile_seconds=0.5)),
     "operations of many shapes": (
         "varying_shapes",

@@ -5,7 +5,7 @@ Their seconds are estimates, as in `loops`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from jaxprof.analysis.programs import DEVICE, DISPATCH
@@ -65,6 +65,16 @@ _ONE_PASS = frozenset({
     "sqrt", "subtract", "tanh", "true_divide", "where",
 })  # fmt: skip
 """Operations that take as long as memory takes to read and write their arrays once."""
+_FUSED_WITH_THEM = _ONE_PASS | {
+    "all", "any", "cos", "erf", "gelu", "integer_pow", "log1p", "log_softmax", "logistic", "logsumexp", "max", "mean",
+    "min", "prod", "reduce_max", "reduce_min", "reduce_sum", "relu", "rsqrt", "sigmoid", "silu", "sin", "softmax",
+    "std", "sum", "var",
+}  # fmt: skip
+"""Operations that XLA fuses with those: reductions, and functions of each element."""
+_ONE_FUNCTION = (
+    "Put the operations {} into one function with jax.jit: XLA fuses them, and there is one dispatch instead of one "
+    "for each operation."
+)
 _KEEP = (
     "Keep the array itself: arrays of JAX never change, and `best = params` needs no copy. If the compiled function "
     "donates it, copy only what is used later, every N steps, or do not donate it."
@@ -130,8 +140,7 @@ def op_by_op_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         f"{integer(len(kinds))} kinds of operations run one by one in the loop ({safe(listed)}): "
         f"{cost_text(result, running)}{compiled}",
         lines_of(result, spots),
-        own_fix=f"Put the operations {_span(result, spots)} into one function with jax.jit: XLA fuses them, and there "
-        "is one dispatch instead of one for each operation.",
+        own_fix=_ONE_FUNCTION.format(_span(result, spots)),
         seconds=took,
         saves_seconds=took * (1 - 1 / len(kinds)),
         estimate=True,
@@ -153,12 +162,13 @@ def large_operations(result: ProgramResult, claims: Claims) -> Iterator[Finding]
     loop = result.hot
     single = _operations(loop.spots)
     rows = grouped((row.called_from, row) for row in result.compiles if is_single(row))
+    beside = not all(map(is_single, result.compiles))
     spots = [
         spot
         for spot in claims.free_spots(loop.spots)
         if spot.kind in ("compiled", "dispatch")
         and (spot.location, spot.call) in single
-        and _moves_large_arrays(result, spot, rows.get(spot.location, ()))
+        and _moves_large_arrays(result, spot, rows.get(spot.location, ()), _ONE_PASS if beside else _FUSED_WITH_THEM)
     ]
     took = sum_seconds(spots)
     if loop.library or not is_worth_changing(claims, spots, took / 2):
@@ -169,15 +179,16 @@ def large_operations(result: ProgramResult, claims: Claims) -> Iterator[Finding]
     what = f"operations outside any jit ({safe(', '.join(named))}) on arrays of up to {bytes_(size)}"
     copied = set(named) <= {"copy"}
     saves = took if copied else took / 2  # the fused ones still write their results
-    found = finding_of_lines(result, claims, what, spots, saves, own_fix=_KEEP if copied else None)
+    fix = None if beside else _ONE_FUNCTION.format(_span(result, spots))
+    found = finding_of_lines(result, claims, what, spots, saves, own_fix=_KEEP if copied else fix)
     yield replace(found, at_most=True)
 
 
-def _moves_large_arrays(result: ProgramResult, spot: Spot, rows: Sequence[Compiled]) -> bool:
-    """Return whether the operations at a line are all copies and the like, on large arrays, and take no longer than
-    these: the host may also wait there for what the device computed before."""
+def _moves_large_arrays(result: ProgramResult, spot: Spot, rows: Sequence[Compiled], fused: Collection[str]) -> bool:
+    """Return whether the operations at a line are all among `fused`, on large arrays, and take no longer than these:
+    the host may also wait there for what the device computed before."""
     size = max(map(_largest_bytes, rows), default=0)
-    if size < LARGE_BYTES or not all(row.function.strip("_") in _ONE_PASS for row in rows):
+    if size < LARGE_BYTES or not all(row.function.strip("_") in fused for row in rows):
         return False
     loop = result.hot
     site, iterations = spot.site_in(loop.key), loop.times.iterations_in(loop.seconds)
