@@ -459,7 +459,8 @@ def group_kernels(ranking: Ranking, numbers: Sequence[int], by: str) -> list[Ker
     by_path: dict[tuple[str, ...], KernelGroup] = {(): top}
     paths: list[tuple[str, ...]]
     if by == "kind":
-        paths = [(ranking.kernels[number].kind,) for number in numbers]
+        of_kind = {kind: (kind,) for kind in {kernel.kind for kernel in ranking.kernels}}  # a tuple each would be much
+        paths = [of_kind[ranking.kernels[number].kind] for number in numbers]
     else:  # locations that several kernels share are read once
         which, different = ranking.origins.which, list(map(_PATHS[by], ranking.origins.different))
         paths = [different[which[number]] for number in numbers]
