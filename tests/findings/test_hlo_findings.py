@@ -159,6 +159,9 @@ def _product(dtype, lines=_DOT, size=512):
     return parameters(shape, shape) + (lines if "ROOT" in lines else f"ROOT y = f32[{size},{size}] {lines}")
 
 
+_FEW_TOKENS = parameters("bf16[11,4096]", "bf16[4096,4096]") + f"ROOT y = bf16[11,4096] {_DOT}"
+
+
 def _squared(dtype):
     return parameters(f"{dtype}[1024]") + f"ROOT y = {dtype}[1024] multiply(p0, p0)"
 
@@ -241,6 +244,7 @@ _WRITTEN = {
         (True, "gpu", _product("bf16", size=1001)),
         (False, "cpu", _product("bf16", size=1001)),
         (False, "gpu", _product("bf16")),
+        (False, "gpu", _FEW_TOKENS),
         *((False, "gpu", _product(dtype, size=size)) for dtype, size in (("f32", 516), ("f64", 514), ("s8", 528))),
     ],
     "float64": [

@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
+from functools import cache
 
 from jaxprof.base.grouping import grouped
 from jaxprof.base.units import bytes_, counted, integer, percent, scaled
 from jaxprof.events.finding import Finding
 from jaxprof.findings.hlo.scene import LARGE_BYTES, Scene, check, flops_of, join, lines_of, module_finding, total
 from jaxprof.hlo.kernels.cost.library import is_any_product
+from jaxprof.hlo.kernels.cost.peaks import DEVICES
 from jaxprof.hlo.kernels.dataflow import Value, origin_through, same_elements, sources, upstream
 from jaxprof.hlo.kernels.execution import Execution, functions_of_calls
 from jaxprof.hlo.kernels.kernels import MATRIX_KINDS, Kernel, kernels_run_again
@@ -123,6 +125,8 @@ def odd_sizes(scene: Scene) -> Iterator[Finding]:
     for kernel in scene.kernels:
         if kernel.kind != "GEMM" or (kernel.flops or 0) < LARGE_GEMM_FLOPS:
             continue
+        if (kernel.intensity or 0.0) < _least_ridge(kernel.dtype):
+            continue  # a batch of 11 tokens waits for the weights from memory, however full its tiles are
         multiple = 128 if scene.platform == "tpu" else _GPU_MULTIPLE.get(kernel.dtype, 8)
         # The last two sizes of the operands and of the result of the product, without sizes of 1.
         product = next(
@@ -139,6 +143,13 @@ def odd_sizes(scene: Scene) -> Iterator[Finding]:
     if kernels:
         named = ", ".join(list(dict.fromkeys(sizes))[:6])
         yield from join(kernels, "GEMM has", "GEMMs have", f"sizes that do not fill whole tiles ({named})")
+
+
+@cache
+def _least_ridge(dtype: str) -> float:
+    """Return the FLOPs per byte below which products of this dtype wait for memory on every known accelerator."""
+    peaks = ((device.peak(dtype, matrix=True), device.bandwidth) for device in DEVICES.values())
+    return min((peak / bandwidth for peak, bandwidth in peaks if peak), default=0.0)
 
 
 _GPU_MULTIPLE = {"f32": 4, "f64": 2, "s8": 16, "u8": 16, "f8e4m3fn": 16, "f8e5m2": 16}
