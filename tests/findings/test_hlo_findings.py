@@ -247,6 +247,13 @@ _WRITTEN = {
         (False, "gpu", _FEW_TOKENS),
         *((False, "gpu", _product(dtype, size=size)) for dtype, size in (("f32", 516), ("f64", 514), ("s8", 528))),
     ],
+    "few_rows": [
+        (True, "gpu", _FEW_TOKENS),
+        (True, "tpu", _FEW_TOKENS),
+        (False, "cpu", _FEW_TOKENS),
+        (False, "gpu", _FEW_TOKENS.replace("[11,", "[512,")),
+        (False, "gpu", _FEW_TOKENS.replace("4096", "512")),
+    ],
     "float64": [
         (True, "gpu", _squared("f64")),
         (True, "cpu", _squared("f64")),

@@ -129,10 +129,7 @@ def odd_sizes(scene: Scene) -> Iterator[Finding]:
             continue  # a batch of 11 tokens waits for the weights from memory, however full its tiles are
         multiple = 128 if scene.platform == "tpu" else _GPU_MULTIPLE.get(kernel.dtype, 8)
         # The last two sizes of the operands and of the result of the product, without sizes of 1.
-        product = next(
-            (inner for inner in instructions_in(kernel.instruction) if inner.opcode in ("dot", "convolution")),
-            kernel.instruction,
-        )
+        product = _product_of(kernel)
         shapes = [leaf for operand in product.operand_instructions()[:2] for leaf in operand.shape.leaves()]
         shapes += product.shape.leaves()[:1]
         gemm_sizes = {size for shape in shapes for size in shape.dimensions[-2:] if size > 1}
@@ -145,10 +142,55 @@ def odd_sizes(scene: Scene) -> Iterator[Finding]:
         yield from join(kernels, "GEMM has", "GEMMs have", f"sizes that do not fill whole tiles ({named})")
 
 
+@check(
+    "large matrices are read for a few rows",
+    "A product with few rows does a few FLOPs for each byte of its matrix and waits for memory: a model that makes one "
+    "token at a time reads all its weights for it.",
+    "Process more rows in each call (a larger batch, several sequences or tokens), so that they share each read of the "
+    "matrices; else keep these in a narrower dtype (bfloat16, int8).",
+    saves="part",
+)
+def few_rows(scene: Scene) -> Iterator[Finding]:
+    if not scene.on_accelerator:
+        return
+    kernels: list[Kernel] = []
+    rows = 0
+    for kernel in scene.kernels:
+        product = _product_of(kernel) if kernel.kind == "GEMM" else None
+        if product is None or kernel.flops is None or product.attributes.get("lhs_batch_dims", "{}") != "{}":
+            continue  # of a batch of products each has its own matrix, which no other row could share
+        matrix = max(
+            (leaf for operand in product.operand_instructions()[:2] for leaf in operand.shape.leaves()),
+            key=lambda leaf: leaf.bytes or 0,
+            default=None,
+        )
+        if matrix is None or not LARGE_BYTES <= (matrix.bytes or 0) <= kernel.bytes <= _MOSTLY_MATRIX * matrix.bytes:
+            continue
+        if (kernel.intensity or 0.0) < _least_ridge(kernel.dtype) / 2:
+            kernels.append(kernel)
+            rows = max(rows, round(kernel.flops / 2 / matrix.elements))
+    if sum(map(total, kernels)) >= _MOST_TRAFFIC * sum(map(total, scene.kernels)):
+        rest = f"large matrices for {counted(rows, 'row')} or fewer: {{bytes}} a call, at a few FLOPs a byte"
+        yield from join(kernels, "product reads", "products read", rest)
+
+
+_MOSTLY_MATRIX = 1.5
+"""Most traffic of such a product, in sizes of its matrix."""
+_MOST_TRAFFIC = 0.5
+"""Share of the module's traffic from which they are what it waits for."""
+
+
+def _product_of(kernel: Kernel) -> Instruction:
+    """Return the product in a kernel, which for a library's is its call."""
+    inner = (each for each in instructions_in(kernel.instruction) if each.opcode in ("dot", "convolution"))
+    return next(inner, kernel.instruction)
+
+
 @cache
 def _least_ridge(dtype: str) -> float:
-    """Return the FLOPs per byte below which products of this dtype wait for memory on every known accelerator."""
-    peaks = ((device.peak(dtype, matrix=True), device.bandwidth) for device in DEVICES.values())
+    """Return the FLOPs per byte below which products of this dtype wait for memory on every accelerator whose matrix
+    units take it."""
+    peaks = ((device.matrix.get(device.rate(dtype)), device.bandwidth) for device in DEVICES.values())
     return min((peak / bandwidth for peak, bandwidth in peaks if peak), default=0.0)
 
 
