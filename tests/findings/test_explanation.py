@@ -79,6 +79,7 @@ def captured_program():
     return fold(made.HEADER, [*recorded, *(replace(event, run="c" + event.run) for event in profile())])
 
 
+WAITED = made.line(88, 1.0, "device_busy", "jax.block_until_ready()", kind="sync")
 UNSEEN = made.line(88, 0.9, "host_busy", "jnp.sin()", kind="dispatch")
 """A line of a loop that no finding is about."""
 MOSTLY_IDLE = [e.StepsDevice(device="gpu:0", busy_seconds=4e-3, span_seconds=0.8)]
@@ -123,6 +124,9 @@ def to_explain():
         ),
         "a window that failed for want of steps is taken by time": failed_window(code="ended_uncounted", seconds=0.5),
         "a window that failed otherwise is not advised again": failed_window(code="no_file"),
+        "nor is it where the device is waited for": made.session(
+            *made.steady(20, {"device_busy": 1.0}, [WAITED]), e.CaptureWindow(run="r1", state="failed", code="no_file")
+        ),
         "a program without jax": made.without_jax(),
         "a captured kernel costs its share of a call": run_of(TRANSPOSES, CAPTURE),
         "without a capture and without ceilings it costs bytes": run_of(TRANSPOSES),

@@ -84,7 +84,8 @@ def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Ex
             first = any(each.fault or each.code == "cache_off" for each in found)
             leads = small and not first and not _has_bad_capture(session)
             items = [replace(note, leads=True), *items] if leads else [*items, note]
-            if note.command.startswith("jaxprof script"):  # it says what a capture would show
+            failed = longest is not None and longest.failed_windows
+            if note.command.startswith("jaxprof script") and not failed:  # it says what a capture would show
                 items = [item for item in items if not (isinstance(item, Abstention) and item.code == "no_capture")]
     return make_explanation(session, name, "program" if recorded else subject, items, most, longest)
 
@@ -237,15 +238,21 @@ def program_abstentions(
     if not has_capture:
         failed = program.failed_windows[-1] if program.failed_windows else None
         reason = "no capture: kernels, their times and their HLO are unknown"
-        again = record_again(program, "--capture-steps", "5")
         if failed:
             from jaxprof.analysis.programs.sentences import window_text
 
-            reason, again = window_text(failed), ""  # the same would fail again
+            reason = window_text(failed)
         if failed and failed.code == "ended_uncounted":
             reason = f"{reason}; a window by time does not wait for steps"
-            again = record_again(program, "--capture-seconds", "2")
-        yield Abstention("no_capture", reason, again)
+        yield Abstention("no_capture", reason, _record_with_capture(program))
+
+
+def _record_with_capture(program: ProgramResult) -> str:
+    """Return the command that records the program with a capture; empty if the same would fail again."""
+    if not program.failed_windows:
+        return record_again(program, "--capture-steps", "5")
+    by_time = program.failed_windows[-1].code == "ended_uncounted"
+    return record_again(program, "--capture-seconds", "2") if by_time else ""
 
 
 _JOB_FAULTS = ("process_failed", "failed_after", "process_standstill")
@@ -347,7 +354,7 @@ def largest_gap(
             f"{text} ({percent(seconds[location] / whole)})" for text, location in zip(located, longest, strict=True)
         ]
     lines = ", ".join(located)
-    again = record_again(program, "--capture-steps", "5") if part == DEVICE else command("open", name)
+    again = _record_with_capture(program) if part == DEVICE else command("open", name)
     shown = "only a capture shows which kernels take it" if part == DEVICE else "the cause is unknown"
     if program.behind_seconds is not None and all(map(Claims(program).hides, spots)):
         shown = (
