@@ -67,6 +67,36 @@ def step(x):
     return jnp.tanh(x) * 2
 
 
+def test_steps_that_end_begin_the_window_of_a_short_program(stage):
+    """They are counted from the last compilation on; an event about them would come after a second."""
+    stage.ended = 7
+    stage.window.take(COMPILED)
+    stage.window.begin(steps=3)
+    for ended in (7, 8):
+        stage.ended = ended
+        stage.after(0.02)
+        assert stage.states == []
+    stage.window.take(COMPILED)
+    stage.ended = 9
+    stage.after(0.02)
+    assert stage.states == []
+    stage.ended = 10
+    stage.after(0.02)
+    assert stage.states == ["began"]
+    stage.window.end()
+
+
+def test_steps_of_another_loop_count_from_its_own_begin(stage):
+    stage.ended = 100
+    stage.window.take(COMPILED)
+    stage.window.begin(steps=3)
+    for ended, states in ((0, []), (1, []), (2, ["began"])):
+        stage.ended = ended
+        stage.after(0.02)
+        assert stage.states == states
+    stage.window.end()
+
+
 def steps(count, seconds=1.0):
     return StepsCounted(where=SourceLocation("train.py", 3), count=count, seconds=seconds)
 

@@ -298,7 +298,8 @@ def weights_of_profile(session: Session, run: Run, program: ProgramResult | None
     return KernelWeights(
         scope="kernels" if program is None else "program",
         shares={kernel.name: kernel.share for kernel in kernels if kernel.share is not None},
-        seconds=whole if program is None else program.states["device_busy"],
+        # the samples of a short program can miss what its own capture shows
+        seconds=whole if program is None else max(whole, program.states["device_busy"]),
         scope_seconds=program.wall_seconds if program is not None else None,
         estimate=program is not None,
     )

@@ -25,6 +25,8 @@ from jaxprof.recorder.guest import ReplacedName
 
 SETTLED_SECONDS = 0.5
 """Time without a compilation after which the program counts as in its loop: steps may be slow, or not be counted."""
+SETTLED_STEPS = 2
+"""Steps that end after the last compilation, from which it does as well, however short they are."""
 UNCOUNTED_SECONDS = 2.0
 """Length of a window by steps if no steps can be counted, after the last compilation."""
 LONGEST_SECONDS = 60.0
@@ -52,6 +54,8 @@ class CaptureWindows:
         self._still_since = still_since
         self._steps_ended = steps_ended
         self._ended_before: int | None = None
+        self._ended_settled = 0
+        """Steps that had ended when the last compilation did."""
         self._lock = threading.RLock()
         """Held while the profiler is started or stopped, which takes seconds. A thread of the program takes it only in
         its own calls of the profiler, and at its end."""
@@ -76,6 +80,11 @@ class CaptureWindows:
     def begun(self) -> bool:
         return bool(self._folder)
 
+    @property
+    def counts(self) -> bool:
+        """Whether it counts steps: those before a window that is pending, or those of one that is on."""
+        return self.begun or (self._requested is not None and self._requested[1] is not None)
+
     def begin(self, seconds: float | None = None, steps: int | None = None) -> None:
         """Request a window of so many seconds or steps; with neither, until `end`, at most `LONGEST_SECONDS`.
 
@@ -99,7 +108,7 @@ class CaptureWindows:
                 event.stage == "compile" if isinstance(event, StageRunning) else event.compile_seconds is not None
             )
             self._backend_is_up = self._backend_is_up or compiles
-            self._settled = self._clock()
+            self._settled, self._ended_settled = self._clock(), self._steps_ended() or 0
         elif isinstance(event, StepsCounted):
             self._counts_steps = True
             left = self._steps_left
@@ -110,11 +119,13 @@ class CaptureWindows:
     def tick(self, now: float) -> None:
         """Begin a pending window, and end one that is over, at the monotonic time `now`. Called often."""
         with self._lock:
+            ended = self._steps_ended()
             if self._requested is not None:
+                self._look_for_steps(ended)
                 self._begin_if_possible()
             if not self.begun:
                 return
-            ended, before = self._steps_ended(), self._ended_before
+            before = self._ended_before
             self._ended_before = ended
             if self._steps_left is not None and ended is not None and before is not None and ended > before:
                 self._counts_steps = True
@@ -144,6 +155,14 @@ class CaptureWindows:
                     self._emit(CaptureWindow(state="failed", code="nothing_compiled"))
             if self.begun:
                 self._end()
+
+    def _look_for_steps(self, ended: int | None) -> None:
+        """Note whether some steps have ended since the last compilation: a short program is over before an event says
+        so."""
+        if ended is None or self._compiling or not self._backend_is_up:
+            return
+        self._ended_settled = min(self._ended_settled, ended)  # another loop counts from its own begin
+        self._counts_steps = self._counts_steps or ended - self._ended_settled >= SETTLED_STEPS
 
     def _begin_if_possible(self) -> None:
         """Begin the requested window if the backend is up and, for a window of steps, the program is in its loop."""

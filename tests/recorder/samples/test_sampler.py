@@ -564,6 +564,14 @@ def test_the_end_of_a_capture_on_the_samplers_thread_is_no_stop():
     assert _paused_seconds(work) < 0.3
 
 
+def test_what_ran_while_the_profiler_held_it_is_no_time_of_lines():
+    sampler = beside([].append)
+    sampler._cpu, sampler._last_cpu = SimpleNamespace(seconds=lambda: 5.0), 4.0
+    sampler._last_at, sampler._last_stages, sampler._window = 100.0, {}, SampleWindow(100.0)
+    sampler._sample(101.1, judge_wait(0.0, None), stopped=True, paused=1.0)
+    assert sampler._window.busy == pytest.approx(0.1)
+
+
 @pytest.mark.parametrize(
     ("ended", "usual", "held"),
     [

@@ -123,8 +123,8 @@ class StackSampler:
         """Called by the sampler's thread several times a second, with the monotonic time. Raises nothing."""
         self.turns: Callable[[], int] = int
         """Returns a number that rises when the recorder itself makes this thread wait: no pause."""
-        self.window_is_on = False
-        """Whether steps are counted for a capture window, which ends by a tick."""
+        self.counts_for_window = False
+        """Whether steps are counted for a capture window, which begins and ends by a tick."""
         self.profiler: ProfilerUse | None = None
         """The program's own use of JAX's profiler; None if it is not watched."""
         self._profiled = 0.0
@@ -249,7 +249,7 @@ class StackSampler:
                         self._tick(now)
                         if self.turns() != turns:
                             held = self._held(time.monotonic() - began, ended)
-                        is_close = self._close_left > 0 or self.window_is_on
+                        is_close = self._close_left > 0 or self.counts_for_window
                         every = CLOSE_TICK_SECONDS if is_close else TICK_SECONDS
                         next_tick = next_reading(began, time.monotonic(), every)
                     if now >= next_mark:
@@ -278,6 +278,8 @@ class StackSampler:
         if paused and (in_stages := sum(passed.values())) > seconds:  # the clock of a stage went on
             passed = {name: value * seconds / in_stages for name, value in passed.items()}
         ran = None if cpu is None or self._last_cpu is None else max(0.0, cpu - self._last_cpu)
+        if paused and ran is not None:  # while the profiler of a capture held it, it may have used a processor
+            ran = min(ran, seconds)
         before, self._last_at, self._last_cpu, self._last_stages = self._last_at, now, cpu, stages
         if stopped:  # the stack shows our own exit handler
             self._window.add(None, seconds, running=True, stages=passed, busy_seconds=ran)
