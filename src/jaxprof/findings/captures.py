@@ -11,7 +11,7 @@ from jaxprof.analysis.target import command
 from jaxprof.base.grouping import grouped
 from jaxprof.base.text import safe
 from jaxprof.base.units import and_more, counted, percent, seconds
-from jaxprof.events import IdleCause, KernelsMeasured, SourceLocation
+from jaxprof.events import IdleCause, SourceLocation
 from jaxprof.events.finding import CatalogueEntry, Finding, Scope
 from jaxprof.findings import Abstention
 from jaxprof.findings.modules import SLOW_KERNEL
@@ -90,7 +90,13 @@ ENTRIES = (*(entry for entry, _, _ in _PARTS), _COMPILES, _SEPARATE, SLOW_KERNEL
 def separate_programs(session: Session, runs: Iterable[Run], verify: str) -> Iterator[Finding]:
     """Yield a finding about the programs of a profile that compute one line each and are called again and again, if
     they are a large part of its kernels' time. Products and the like take as long in a larger program."""
-    small = [run for run in runs if IMPORTED in run.measured and _is_small(run.measured[IMPORTED])]
+    # a line has few ops: the HLO of larger programs need not be read
+    measured = ((run, run.measured[IMPORTED]) for run in runs if IMPORTED in run.measured)
+    small = [
+        run
+        for run, event in measured
+        if (event.calls or 0) >= _LEAST_CALLS and 0 < len({row.name for row in event.rows}) <= _MOST_OPS
+    ]
     separate: list[tuple[Run, HloSourceLocation, list[MeasuredKernel]]] = []
     for run in small if len(small) >= _LEAST_SEPARATE else ():
         captured = measure_kernels(session, run.id)
@@ -121,12 +127,6 @@ def separate_programs(session: Session, runs: Iterable[Run], verify: str) -> Ite
         run=longest[0][0].id,
     )
     yield _SEPARATE.complete(found)
-
-
-def _is_small(measured: KernelsMeasured) -> bool:
-    """Return whether a program that is called again may be of one line: the HLO of others need not be read."""
-    ops = {row.name for row in measured.rows}
-    return (measured.calls or 0) >= _LEAST_CALLS and 0 < len(ops) <= _MOST_OPS
 
 
 def compile_findings(run: Run, scope: Scope, verify: str) -> Iterator[Finding]:

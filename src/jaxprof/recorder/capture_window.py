@@ -121,7 +121,10 @@ class CaptureWindows:
         with self._lock:
             ended = self._steps_ended()
             if self._requested is not None:
-                self._look_for_steps(ended)
+                if ended is not None and self._backend_is_up and not self._compiling:
+                    # a short program is over before an event counts its steps; another loop counts from its own begin
+                    self._ended_settled = min(self._ended_settled, ended)
+                    self._counts_steps = self._counts_steps or ended - self._ended_settled >= SETTLED_STEPS
                 self._begin_if_possible()
             if not self.begun:
                 return
@@ -155,14 +158,6 @@ class CaptureWindows:
                     self._emit(CaptureWindow(state="failed", code="nothing_compiled"))
             if self.begun:
                 self._end()
-
-    def _look_for_steps(self, ended: int | None) -> None:
-        """Note whether some steps have ended since the last compilation: a short program is over before an event says
-        so."""
-        if ended is None or self._compiling or not self._backend_is_up:
-            return
-        self._ended_settled = min(self._ended_settled, ended)  # another loop counts from its own begin
-        self._counts_steps = self._counts_steps or ended - self._ended_settled >= SETTLED_STEPS
 
     def _begin_if_possible(self) -> None:
         """Begin the requested window if the backend is up and, for a window of steps, the program is in its loop."""
