@@ -81,9 +81,9 @@ class CaptureWindows:
         return bool(self._folder)
 
     @property
-    def counts(self) -> bool:
-        """Whether it counts steps: those before a window that is pending, or those of one that is on."""
-        return self.begun or (self._requested is not None and self._requested[1] is not None)
+    def is_pending(self) -> bool:
+        """Whether a window waits for steps, after the first compilation: a short program may be over soon."""
+        return self._backend_is_up and self._requested is not None and self._requested[1] is not None
 
     def begin(self, seconds: float | None = None, steps: int | None = None) -> None:
         """Request a window of so many seconds or steps; with neither, until `end`, at most `LONGEST_SECONDS`.

@@ -78,6 +78,8 @@ TICK_SECONDS = 0.25
 """Interval between two looks at the timed loop, the live arrays and the stages of compilations."""
 CLOSE_TICK_SECONDS = 0.1
 """The same while a program is sampled closely, or steps are counted for a capture."""
+PENDING_TICK_SECONDS = 0.03
+"""The same while a capture waits for steps: a program of twenty steps of 10 ms has some left when it begins."""
 _HELD_STEPS = 5
 """Usual steps, of which none ends while the profiler is switched on or off, from which it held the program."""
 READING_SHARE = 0.2
@@ -123,8 +125,8 @@ class StackSampler:
         """Called by the sampler's thread several times a second, with the monotonic time. Raises nothing."""
         self.turns: Callable[[], int] = int
         """Returns a number that rises when the recorder itself makes this thread wait: no pause."""
-        self.counts_for_window = False
-        """Whether steps are counted for a capture window, which begins and ends by a tick."""
+        self.window_is_on = self.window_is_pending = False
+        """Whether steps are counted for a capture window, which ends by a tick; or before it, for it begins by one."""
         self.profiler: ProfilerUse | None = None
         """The program's own use of JAX's profiler; None if it is not watched."""
         self._profiled = 0.0
@@ -249,8 +251,9 @@ class StackSampler:
                         self._tick(now)
                         if self.turns() != turns:
                             held = self._held(time.monotonic() - began, ended)
-                        is_close = self._close_left > 0 or self.counts_for_window
+                        is_close = self._close_left > 0 or self.window_is_on
                         every = CLOSE_TICK_SECONDS if is_close else TICK_SECONDS
+                        every = PENDING_TICK_SECONDS if self.window_is_pending else every
                         next_tick = next_reading(began, time.monotonic(), every)
                     if now >= next_mark:
                         began = time.monotonic()
