@@ -237,6 +237,13 @@ CASES = {
         (False, jax.grad(lambda w, x: (jnp.convolve(x, w) ** 2).sum()), "f32[9] f32[20000]"),
         (False, lambda x, w: jax.scipy.signal.fftconvolve(x, w, mode="same"), "f32[200000] f32[2001]"),
     ],
+    "complex_transform": [
+        (True, lambda x: jnp.abs(jnp.fft.fft(x)[:, :513]) ** 2, "f32[256,1024]"),
+        (True, lambda x: jnp.fft.fft2(x), "f32[8,256,256]"),
+        (False, lambda x: jnp.abs(jnp.fft.rfft(x)) ** 2, "f32[256,1024]"),
+        (False, lambda x: jnp.fft.fft(jax.lax.complex(x, 2 * x)), "f32[256,1024]"),
+        (False, lambda x, a: (jnp.fft.fft(x), a @ a @ a), "f32[256] f32[900,900]"),
+    ],
     "binary_search": [
         (True, lambda v, e: jnp.searchsorted(e, v), "f32[500000] f32[71]"),
         (True, lambda v, e: jnp.histogram(v, e)[0], "f32[500000] f32[71]"),

@@ -20,7 +20,8 @@ from jaxprof.hlo.kernels.kinds import platform_of
 from jaxprof.hlo.text.model import Module, once_per_module
 
 CHECKS = (
-    algorithms.cumulative_sum, traffic.layout_copy, traffic.dtype_convert, compute.float64,
+    algorithms.cumulative_sum, algorithms.complex_transform,
+    traffic.layout_copy, traffic.dtype_convert, compute.float64,
     traffic.broadcast_materialised, compute.tiny_kernels, traffic.padding, compute.odd_sizes, compute.few_rows,
     compute.rematerialisation, traffic.large_constant, traffic.unused_output, traffic.host_transfer,
     compute.small_loop_body, compute.attention_scores, algorithms.whole_sort, algorithms.inverse_product,

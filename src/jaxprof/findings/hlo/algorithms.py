@@ -425,6 +425,43 @@ def _flops_by_fft(value: Value) -> float:
 
 
 @check(
+    "a complex Fourier transform of real numbers",
+    "The transform of real numbers mirrors itself: half of what a complex transform computes and writes is the "
+    "conjugate of the other half.",
+    "jnp.fft.rfft (rfft2, rfftn) in place of fft computes the half that differs, 2 to 4 times as fast, and irfft takes "
+    "it back. Where all frequencies are needed, those above n / 2 are its conjugates, in reverse.",
+    saves="part",
+)
+def complex_transform(scene: Scene) -> Iterator[Finding]:
+    if " fft(" not in scene.module.text:
+        return
+    found: dict[int, tuple[Kernel, Value]] = {}
+    widening: list[str] = []
+    for kernel in scene.kernels:
+        for value in values_of(kernel.instruction):
+            if value.opcode == "fft" and value.instruction.attributes.get("fft_type") == "FFT":
+                widened = origin_through(next(iter(sources(value)), None), _SAME_NUMBERS)
+                if widened is None or widened.opcode != "convert":
+                    continue
+                real = sources(widened)
+                if real and not real[0].shape.dtype.startswith("c"):
+                    found[id(kernel)] = kernel, value
+                    widening.append(widened.outermost.name)
+    kernels = [kernel for kernel, _ in found.values()]
+    if kernels and (share := scene.share(kernels)) >= WORTH:
+        several = counted(len(kernels), "complex transform takes", "complex transforms take")
+        message = f"{several} real numbers: {percent(share)} of the program's work, of which half is redundant"
+        kernels.sort(key=scene.work, reverse=True)
+        names = dict.fromkeys([*(kernel.name for kernel in kernels), *widening])
+        scene.explained |= set(names)
+        transforms = module_finding(message, tuple(names))
+        yield replace(transforms, places=lines_of(value for _, value in found.values()))
+
+
+_SAME_NUMBERS = frozenset({"bitcast", "copy", "reshape", "transpose"})
+
+
+@check(
     "a cumulative sum along an axis that is not the last",
     "XLA for CPUs moves the axis to the end, pads it, and adds up windows of 16 one by one, in several passes.",
     "Go along the axis with lax.scan: jax.lax.scan(lambda s, x: (s + x, s + x), jnp.zeros_like(a[0]), a)[1] is "
