@@ -32,6 +32,15 @@ def shifted(kernel, image):
     return sum(padded[:, i : i + h, j : j + w] * kernel[i, j, 0] for i in range(3) for j in range(3))
 
 
+def network(x):
+    """The sort of a short last axis, written out."""
+    c, n = [x[..., k] for k in range(x.shape[-1])], x.shape[-1]
+    for r in range(n):
+        for i in range(r % 2, n - 1, 2):
+            c[i], c[i + 1] = jnp.minimum(c[i], c[i + 1]), jnp.maximum(c[i], c[i + 1])
+    return jnp.stack(c, -1)
+
+
 def grouped(weights, images):
     """A network whose own convolution has 32 groups, written for one image."""
     numbers = ("NCHW", "OIHW", "NCHW")
@@ -263,6 +272,15 @@ CASES = {
         (True, lambda x: (x * x + 1) ** -1.5, "f32[1000000]"),
         (True, lambda a, b: a @ b, "s8[300,300] s8[300,300]"),
         (True, lambda a, b: a @ b, "f32[2000,4,4] f32[2000,4,4]"),
+        (True, jnp.sort, "f32[50000,9]"),
+        (True, partial(jnp.median, axis=-1), "f32[50000,25]"),
+        (True, partial(jnp.quantile, q=jnp.array([0.1, 0.9]), axis=0), "f32[9,50000]"),
+        (True, jnp.argsort, "f32[50000,9]"),
+        (False, network, "f32[50000,9]"),
+        (False, lambda x: network(x)[..., 4], "f32[50000,9]"),
+        (False, jnp.sort, "f32[9000,50]"),
+        (False, jnp.argsort, "f32[9000,25]"),
+        (False, lambda x, a: (jnp.sort(x), a @ a), "f32[50,9] f32[500,500]"),
         (True, looped(convolve_first), "f32[32,32,3,3] f32[4,32,64,64]"),
         (True, jax.grad(lambda w, x: (looped(convolve)(w, x) ** 2).sum()), "f32[3,3,16,16] f32[4,32,32,16]"),
         (True, partial(convolve, groups=64), "f32[3,3,1,64] f32[4,64,64,64]"),
