@@ -9,7 +9,7 @@ well. Runs that are made here are named `program:N`; the client gives them their
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -166,6 +166,8 @@ def _plan(run: str, name: str, devices: list[str], program: int | None = None) -
 
 def _environment(trace: Trace) -> EnvironmentRead:
     """Return what the profile says about the process and the devices that it was recorded on."""
+    from jaxprof.hlo.kernels.cost.peaks import device_of_figures
+
     devices: list[dict[str, Any]] = []
     for device, facts in trace.devices.items():
         known: dict[str, Any] = {"id": device, "platform": device.partition(":")[0]}
@@ -176,8 +178,12 @@ def _environment(trace: Trace) -> EnvironmentRead:
             known["flops_per_second"] = peak * 1e12
         if isinstance(peak := facts.get("peak_hbm_bw_gigabytes_per_second"), float) and peak > 0:
             known["memory_bytes_per_second"] = peak * 1e9
-        if "kind" not in known and (named := _named_by_figures(facts)):
-            known["kind"] = named
+        if "kind" not in known:  # as in the profiles of ROCm
+            numbers = [facts.get(name) for name in ("core_count", "memory_size", "memory_bandwidth", "clock_rate")]
+            cores, size, bandwidth, kilohertz = (number if isinstance(number, int) else 0 for number in numbers)
+            vendor = str(facts.get("device_vendor", ""))
+            if peaks := device_of_figures(vendor, cores, size, bandwidth, kilohertz * 1000):
+                known["kind"] = f"{peaks.title}, by its figures"
         devices.append(known)
     return EnvironmentRead(
         python="",
@@ -186,17 +192,6 @@ def _environment(trace: Trace) -> EnvironmentRead:
         jaxlib=trace.notes.get("jaxlib_version"),
         devices=devices,
     )
-
-
-def _named_by_figures(facts: Mapping[str, Any]) -> str:
-    """Return the kind of a GPU whose profile has its figures and not its name, as those of ROCm do; empty if no device
-    has them, or several have."""
-    from jaxprof.hlo.kernels.cost.peaks import device_of_figures
-
-    numbers = [facts.get(name) for name in ("core_count", "memory_size", "memory_bandwidth", "clock_rate")]
-    cores, size, bandwidth, kilohertz = (number if isinstance(number, int) else 0 for number in numbers)
-    device = device_of_figures(str(facts.get("device_vendor", "")), cores, size, bandwidth, kilohertz * 1000)
-    return f"{device.title}, by its figures" if device is not None else ""
 
 
 _FACTS = {
