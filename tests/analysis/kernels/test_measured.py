@@ -49,6 +49,13 @@ def test_rates_and_shares_of_the_ceilings():
     held_cases("measured_kernels.txt", told | {"without a match": figures_text({"share": found.unmatched_share})})
 
 
+@pytest.mark.parametrize(("launches", "rate"), [(5, 5e8), (10, 5e8), (7, 7e8)])
+def test_an_op_that_launches_two_kernels_does_its_work_once(launches, rate):
+    """Five calls of 1000 additions in 10 us; seven launches fit no number for each call."""
+    captured = _captured(_capture(_row("sum", 1e-5, count=launches), calls=5))
+    assert measure_kernels(captured, "r1").by_name()["sum"].flops_per_second == pytest.approx(rate)
+
+
 LOOP = """HloModule jit_f, is_scheduled=true
 
 body {

@@ -150,8 +150,13 @@ def _kernels(
             inside = sum(by_computation.get(name, 0.0) for name in static.computations_inside)
             has_rates &= inside <= (sum(row.total_seconds for row in rows) - own_seconds) * (1 + _ROUNDING)
         if static is not None and has_rates:
-            flops_per_second = static.flops * count / wall if static.flops is not None else None
-            bytes_per_second = None if static.unsized else static.bytes * count / wall
+            times, devices = count, len({row.device for row in rows})
+            # An op of a GPU's library can launch several kernels for its work: then the calls say how often it ran.
+            ran = (event.calls or 0) * (static.count or 0) * devices
+            if ran and count % ran == 0:
+                times = ran
+            flops_per_second = static.flops * times / wall if static.flops is not None else None
+            bytes_per_second = None if static.unsized else static.bytes * times / wall
             if device is not None:
                 from jaxprof.hlo.kernels.cost.peaks import roofline
 
