@@ -42,16 +42,24 @@ def test_engine_start_makes_only_jaxprof_importable(start, tmp_path):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
 @pytest.mark.process
-def test_profile_is_read_without_threads_for_products(tmp_path):
+@pytest.mark.parametrize(
+    ("call", "threads"),
+    [("Engine._serve_run(engine, request)", "1"), ("open_trace(request, lambda event: None, RunControl())", "several")],
+)
+def test_profile_is_read_without_threads_for_products(call, threads, tmp_path):
+    """In a process of the engine's: a program that records itself keeps those of its own NumPy, and its environment."""
     program = (
-        "import os; from jaxprof.engine.main import OpenTraceRequest, RunControl, open_trace\n"
-        "open_trace(OpenTraceRequest(path='none'), lambda event: None, RunControl())\n"
-        "import numpy; print(len(os.listdir('/proc/self/task')))"
+        "import os; from types import SimpleNamespace\n"
+        "from jaxprof.engine.main import Engine, OpenTraceRequest, RunControl, open_trace\n"
+        "request = OpenTraceRequest(path='none'); pipe = SimpleNamespace(send=lambda event, run: None)\n"
+        f"engine = SimpleNamespace(_pipe=pipe, _control=RunControl()); {call}\n"
+        "import numpy; count = len(os.listdir('/proc/self/task'))\n"
+        "print(count if 'OPENBLAS_NUM_THREADS' in os.environ else 'several')"
     )
     environment = {name: value for name, value in os.environ.items() if "THREADS" not in name}
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path, env=environment)
-    assert done.stdout == "1\n"
+    assert done.stdout == f"{threads}\n"
 
 
 @pytest.mark.process

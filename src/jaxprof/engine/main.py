@@ -167,6 +167,8 @@ class Engine:
 
             compile_request(request, emit, self._control)
         else:
+            # Threads of NumPy's BLAS would spin for 50 ms at their start, and nothing is multiplied in this process.
+            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
             open_trace(request, emit, self._control)
         self._control = RunControl()
 
@@ -201,8 +203,6 @@ class Engine:
 
 def open_trace(request: OpenTraceRequest, emit: Callable[[Event], None], control: RunControl) -> None:
     """Emit the runs of the profile and `RunFinished`. Raises nothing."""
-    # Threads of NumPy's BLAS would spin for 50 ms at their start, and nothing is multiplied here.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from jaxprof.trace.imported import import_profile
 
     def work() -> None:
