@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.kernels.measured import measure_kernels
+from jaxprof.analysis.kernels.measured import device_count, measure_kernels
 from jaxprof.analysis.target import command
 from jaxprof.base.grouping import grouped
 from jaxprof.base.text import safe
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jaxprof.hlo.kernels.origin import HloSourceLocation
 
 _WORTH = 0.1
-"""Share of the steps from which a part of them is reported."""
+"""Share of the steps, or of the kernels' time, from which a part of them is reported."""
 DOUBTED_CHECKS = (
     "no_kernels", "lost_kernels", "clock", "file", "profiler_error", "dropped", "unmatched", "modules", "slowdown",
     "sum", "unrecorded", "compile", "uneven_steps", "attribution",
@@ -36,8 +36,8 @@ _IDLE_FIXES = {
     "(jaxprof script FILE.py names what compiled again, and why).",
     "copy": "Place what stays the same on the device once, copy the next batch while the device works (jax.device_put "
     "ahead of the step), and fetch results less often.",
-    "launch": "Give each call more to do: what runs outside jax.jit in one function under it, several steps in "
-    "lax.scan, fewer and larger arrays as arguments.",
+    "launch": "Give each call more to do: one function under jax.jit in place of operations outside it, several steps "
+    "in lax.scan, fewer and larger arrays as arguments.",
     "wait": "Do not block in every step: keep results as arrays, and fetch them every N steps or after the loop.",
     "host": "Do it while the device works: prepare the next batch in a thread, worker processes or a queue, and log, "
     "plot or save less often.",
@@ -84,13 +84,13 @@ _LEAST_SEPARATE = 4
 _LEAST_CALLS = 2
 """Calls from which a program belongs to what repeats, and not to the set-up."""
 _MOST_OPS = 8
+"""Most ops of one line: a mean or a softmax compiles to a few. The HLO of larger programs need not be read."""
 ENTRIES = (*(entry for entry, _, _ in _PARTS), _COMPILES, _SEPARATE, SLOW_KERNEL)
 
 
 def separate_programs(session: Session, runs: Iterable[Run], verify: str) -> Iterator[Finding]:
     """Yield a finding about the programs of a profile that compute one line each and are called again and again, if
     they are a large part of its kernels' time. Products and the like take as long in a larger program."""
-    # a line has few ops: the HLO of larger programs need not be read
     measured = ((run, run.measured[IMPORTED]) for run in runs if IMPORTED in run.measured)
     small = [
         run
@@ -114,13 +114,12 @@ def separate_programs(session: Session, runs: Iterable[Run], verify: str) -> Ite
     longest = sorted(separate, key=lambda item: -sum(kernel.share or 0.0 for kernel in item[2]))
     lines = dict.fromkeys(SourceLocation(line.file, line.line) for _, line, _ in longest)
     names = list(dict.fromkeys(safe(run.plan.workload) for run, _, _ in longest))
-    took = sum(kernel.self_seconds / len(kernel.devices) for kernel in kernels)
     found = Finding(
         f"{counted(len(separate), 'program')} compute one line each, called one after another: "
         f"{and_more(names, _MODULES_NAMED)}",
         tuple(lines),
         scope="kernels",
-        seconds=took,
+        seconds=sum(kernel.self_seconds for kernel in kernels) / device_count(kernels),
         share=share,
         at_most=True,
         verify=verify,

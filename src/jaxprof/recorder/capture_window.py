@@ -29,6 +29,10 @@ SETTLED_STEPS = 2
 """Steps that end after the last compilation, from which it does as well, however short they are."""
 UNCOUNTED_SECONDS = 2.0
 """Length of a window by steps if no steps can be counted, after the last compilation."""
+PENDING_TICK_SECONDS = 0.03
+"""Interval between two ticks while a window waits for steps: of twenty steps of 10 ms some are left when it begins."""
+BEGUN_TICK_SECONDS = 0.1
+"""The same while a window is on, which ends by a tick: it holds some short steps more than were asked for."""
 LONGEST_SECONDS = 60.0
 """Limit for a window by steps or without an end of its own: a profile stays in memory until it is written."""
 
@@ -81,9 +85,12 @@ class CaptureWindows:
         return bool(self._folder)
 
     @property
-    def is_pending(self) -> bool:
-        """Whether a window waits for steps, after the first compilation: a short program may be over soon."""
-        return self._backend_is_up and self._requested is not None and self._requested[1] is not None
+    def tick_seconds(self) -> float:
+        """Longest interval between two ticks: by one a window that waits for steps begins, and one that is on ends."""
+        if self.begun:
+            return BEGUN_TICK_SECONDS
+        waits = self._backend_is_up and self._requested is not None and self._requested[1] is not None
+        return PENDING_TICK_SECONDS if waits else math.inf
 
     def begin(self, seconds: float | None = None, steps: int | None = None) -> None:
         """Request a window of so many seconds or steps; with neither, until `end`, at most `LONGEST_SECONDS`.

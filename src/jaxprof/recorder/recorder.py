@@ -255,7 +255,7 @@ class Recorder:
             self._window.begin(*self._requests.popleft())
         self._window.tick(now)
         if self._sampler is not None:
-            self._sampler.window_is_on, self._sampler.window_is_pending = self._window.begun, self._window.is_pending
+            self._sampler.longest_tick = self._window.tick_seconds
 
     def _prepare(self) -> None:
         """Import, on the recorder's own thread, what the program's end would otherwise have to import: an end by an

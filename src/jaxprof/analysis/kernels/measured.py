@@ -141,6 +141,7 @@ def _kernels(
         longest = max(rows, key=lambda row: row.self_seconds)
         name, count = longest.name, sum(row.count for row in rows)
         wall, own_seconds = sum(row.wall_seconds for row in rows), sum(row.self_seconds for row in rows)
+        devices = tuple(dict.fromkeys(row.device for row in rows))
         static = (by_name or {}).get(name)
         flops_per_second = bytes_per_second = of_peak = of_bandwidth = None
         # The data of an asynchronous kernel moves until the matching done.
@@ -150,11 +151,9 @@ def _kernels(
             inside = sum(by_computation.get(name, 0.0) for name in static.computations_inside)
             has_rates &= inside <= (sum(row.total_seconds for row in rows) - own_seconds) * (1 + _ROUNDING)
         if static is not None and has_rates:
-            times, devices = count, len({row.device for row in rows})
             # An op of a GPU's library can launch several kernels for its work: then the calls say how often it ran.
-            ran = (event.calls or 0) * (static.count or 0) * devices
-            if ran and count % ran == 0:
-                times = ran
+            ran = (event.calls or 0) * (static.count or 0) * len(devices)
+            times = ran if ran and count % ran == 0 else count
             flops_per_second = static.flops * times / wall if static.flops is not None else None
             bytes_per_second = None if static.unsized else static.bytes * times / wall
             if device is not None:
@@ -166,7 +165,7 @@ def _kernels(
             MeasuredKernel(
                 name=name,
                 module=longest.module,
-                devices=tuple(dict.fromkeys(row.device for row in rows)),
+                devices=devices,
                 count=count,
                 calls=event.calls,
                 total_seconds=sum(row.total_seconds for row in rows),

@@ -459,8 +459,9 @@ def group_kernels(ranking: Ranking, numbers: Sequence[int], by: str) -> list[Ker
     by_path: dict[tuple[str, ...], KernelGroup] = {(): top}
     paths: list[tuple[str, ...]]
     if by == "kind":
-        of_kind = {kind: (kind,) for kind in {kernel.kind for kernel in ranking.kernels}}  # a tuple each would be much
-        paths = [of_kind[ranking.kernels[number].kind] for number in numbers]
+        kinds = [ranking.kernels[number].kind for number in numbers]
+        of_kind = {kind: (kind,) for kind in set(kinds)}  # a tuple for each of half a million kernels takes 30 MB
+        paths = [of_kind[kind] for kind in kinds]
     else:  # locations that several kernels share are read once
         which, different = ranking.origins.which, list(map(_PATHS[by], ranking.origins.different))
         paths = [different[which[number]] for number in numbers]

@@ -154,7 +154,7 @@ def few_rows(scene: Scene) -> Iterator[Finding]:
     if not scene.on_accelerator:
         return
     kernels: list[Kernel] = []
-    rows = 0
+    rows, most = 0, 0.0
     for kernel in scene.kernels:
         product = _product_of(kernel) if kernel.kind == "GEMM" else None
         if product is None or kernel.flops is None or product.attributes.get("lhs_batch_dims", "{}") != "{}":
@@ -166,11 +166,12 @@ def few_rows(scene: Scene) -> Iterator[Finding]:
         )
         if matrix is None or not LARGE_BYTES <= (matrix.bytes or 0) <= kernel.bytes <= _MOSTLY_MATRIX * matrix.bytes:
             continue
-        if (kernel.intensity or 0.0) < _least_ridge(kernel.dtype) / 2:
+        intensity = kernel.flops / kernel.bytes
+        if intensity < _least_ridge(kernel.dtype) / 2:
             kernels.append(kernel)
-            rows = max(rows, round(kernel.flops / 2 / matrix.elements))
+            rows, most = max(rows, round(kernel.flops / 2 / matrix.elements)), max(most, intensity)
     if sum(map(total, kernels)) >= _MOST_TRAFFIC * sum(map(total, scene.kernels)):
-        rest = f"large matrices for {counted(rows, 'row')} or fewer: {{bytes}} a call, at a few FLOPs a byte"
+        rest = f"large matrices for {counted(rows, 'row')} or fewer: {{bytes}} a call, {most:.2g} FLOPs a byte or fewer"
         yield from join(kernels, "product reads", "products read", rest)
 
 

@@ -162,13 +162,13 @@ def large_operations(result: ProgramResult, claims: Claims) -> Iterator[Finding]
     loop = result.hot
     single = _operations(loop.spots)
     rows = grouped((row.called_from, row) for row in result.compiles if is_single(row))
-    beside = not all(map(is_single, result.compiles))
+    alone = all(map(is_single, result.compiles))  # no compiled function could take them in
     spots = [
         spot
         for spot in claims.free_spots(loop.spots)
         if spot.kind in ("compiled", "dispatch")
         and (spot.location, spot.call) in single
-        and _moves_large_arrays(result, spot, rows.get(spot.location, ()), _ONE_PASS if beside else _FUSED_WITH_THEM)
+        and _moves_large_arrays(result, spot, rows.get(spot.location, ()), _FUSED_WITH_THEM if alone else _ONE_PASS)
     ]
     took = sum_seconds(spots)
     if loop.library or not is_worth_changing(claims, spots, took / 2):
@@ -179,7 +179,7 @@ def large_operations(result: ProgramResult, claims: Claims) -> Iterator[Finding]
     what = f"operations outside any jit ({safe(', '.join(named))}) on arrays of up to {bytes_(size)}"
     copied = set(named) <= {"copy"}
     saves = took if copied else took / 2  # the fused ones still write their results
-    fix = None if beside else _ONE_FUNCTION.format(_span(result, spots))
+    fix = _ONE_FUNCTION.format(_span(result, spots)) if alone else None
     found = finding_of_lines(result, claims, what, spots, saves, own_fix=_KEEP if copied else fix)
     yield replace(found, at_most=True)
 

@@ -8,6 +8,7 @@ measures how long it waits for the lock: if it has to wait at all, the main thre
 from __future__ import annotations
 
 import _thread
+import math
 import os
 import sys
 import threading
@@ -77,9 +78,7 @@ GROWTH = 1 / 150
 TICK_SECONDS = 0.25
 """Interval between two looks at the timed loop, the live arrays and the stages of compilations."""
 CLOSE_TICK_SECONDS = 0.1
-"""The same while a program is sampled closely, or steps are counted for a capture."""
-PENDING_TICK_SECONDS = 0.03
-"""The same while a capture waits for steps: a program of twenty steps of 10 ms has some left when it begins."""
+"""The same while a program is sampled closely."""
 _HELD_STEPS = 5
 """Usual steps, of which none ends while the profiler is switched on or off, from which it held the program."""
 READING_SHARE = 0.2
@@ -125,8 +124,8 @@ class StackSampler:
         """Called by the sampler's thread several times a second, with the monotonic time. Raises nothing."""
         self.turns: Callable[[], int] = int
         """Returns a number that rises when the recorder itself makes this thread wait: no pause."""
-        self.window_is_on = self.window_is_pending = False
-        """Whether steps are counted for a capture window, which ends by a tick; or before it, for it begins by one."""
+        self.longest_tick = math.inf
+        """Longest interval between two looks that a capture window needs, in seconds."""
         self.profiler: ProfilerUse | None = None
         """The program's own use of JAX's profiler; None if it is not watched."""
         self._profiled = 0.0
@@ -251,10 +250,8 @@ class StackSampler:
                         self._tick(now)
                         if self.turns() != turns:
                             held = self._held(time.monotonic() - began, ended)
-                        is_close = self._close_left > 0 or self.window_is_on
-                        every = CLOSE_TICK_SECONDS if is_close else TICK_SECONDS
-                        every = PENDING_TICK_SECONDS if self.window_is_pending else every
-                        next_tick = next_reading(began, time.monotonic(), every)
+                        every = CLOSE_TICK_SECONDS if self._close_left > 0 else TICK_SECONDS
+                        next_tick = next_reading(began, time.monotonic(), min(every, self.longest_tick))
                     if now >= next_mark:
                         began = time.monotonic()
                         pause_test.mark()
